@@ -1,0 +1,101 @@
+"""Answers: where a sign was found, how sure we are, and where the answer comes from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from signspot.domain.corpus import Subtitle
+from signspot.domain.spans import MillisSpan
+from signspot.domain.tracks import SimilarityTrack
+from signspot.domain.words import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """A calibrated probability that the sign is there, and which calibration gave it."""
+
+    probability: float
+    calibration: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"a presence of {self.probability} is no probability")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """What an answer rests on."""
+
+    media_sha256: str
+    model: str
+    fingerprint: str
+    dictionary: str
+    source: str = "lookup"  # watch, read, lookup, mouthing, human
+    subtitle: Subtitle | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spotting:
+    """A sign found in a video: the argmax of psi over time and variants (Paper 3.2, "Test time")."""
+
+    video_id: str
+    span_ms: MillisSpan
+    frame: int  # the centre of the window, at 25 fps
+    word: Word
+    entry_id: str
+    variant: str = ""
+    type_id: str = ""  # of the entry, in an external vocabulary
+    cosine: float
+    presence: Presence | None = None  # None: uncalibrated
+    provenance: Provenance
+
+    @property
+    def spotting_id(self) -> str:
+        """The same for the same finding, on any machine and in any run."""
+        made_of = (
+            self.provenance.media_sha256,
+            str(self.span_ms.start),
+            str(self.span_ms.stop),
+            self.type_id or self.word,
+            self.provenance.fingerprint,
+            self.provenance.dictionary,
+        )
+        return "spot:" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class WordAnswer:
+    """All findings of one word in one video, possibly none: "not found" is an answer."""
+
+    similarity: SimilarityTrack
+    spottings: tuple[Spotting, ...]
+    searched_ms: tuple[MillisSpan, ...] | None = None  # None: the whole video
+
+    @property
+    def word(self) -> Word:
+        """The word that was asked for."""
+        return self.similarity.word
+
+    @property
+    def best_cosine(self) -> float | None:
+        """The highest cosine anywhere, found or not; None if nothing could be compared."""
+        best = self.similarity.best
+        highest = float(best.max()) if len(best) else float("-inf")
+        return highest if highest >= -1.001 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoAnswer:
+    """What was found in one video; iterating gives the spottings in order of time."""
+
+    video_id: str
+    words: tuple[WordAnswer, ...]
+    duration_ms: int  # of what could be decoded
+    partial: str = ""  # such as "partial, 3:52 of 42:00" where the file is damaged
+    warnings: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Spotting]:
+        found = (spotting for word in self.words for spotting in word.spottings)
+        return iter(sorted(found, key=lambda s: (s.span_ms, s.word)))

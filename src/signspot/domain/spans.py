@@ -1,0 +1,141 @@
+"""Time: half-open spans of frames and milliseconds, and the axis that joins them.
+
+Frames are counted at 25 per second, as in the paper. A frame number never becomes a time by division: variable frame
+rates, dropped frames and start offsets make that wrong by many frames. `TimeAxis` holds the true time of every frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NewType
+
+import numpy as np
+import numpy.typing as npt
+
+FRAME_RATE = 25  # Paper 4.1: all footage is processed at 25 frames per second
+FRAME_MS = 1000 // FRAME_RATE  # 40 ms between two frames
+
+Millis = NewType("Millis", int)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FrameSpan:
+    """The frames start, start + 1, ... stop - 1.
+
+    >>> 4 in FrameSpan(2, 5), 5 in FrameSpan(2, 5), len(FrameSpan(2, 5))
+    (True, False, 3)
+    """
+
+    start: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if self.stop < self.start:
+            raise ValueError(f"frame span ends before it starts: [{self.start}, {self.stop})")
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    def __contains__(self, frame: int) -> bool:
+        return self.start <= frame < self.stop
+
+    def overlaps(self, other: FrameSpan) -> bool:
+        """Whether the two spans share a frame."""
+        return max(self.start, other.start) < min(self.stop, other.stop)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class MillisSpan:
+    """The media time from `start` up to, but not including, `stop`, in whole milliseconds."""
+
+    start: Millis
+    stop: Millis
+
+    def __post_init__(self) -> None:
+        if self.stop < self.start:
+            raise ValueError(f"time span ends before it starts: [{self.start}, {self.stop}) ms")
+
+    @classmethod
+    def of(cls, start: float, stop: float) -> MillisSpan:
+        """Round both ends to whole milliseconds.
+
+        >>> MillisSpan.of(39.96, 80.2)
+        MillisSpan(start=40, stop=80)
+        """
+        return cls(Millis(round(start)), Millis(round(stop)))
+
+    @property
+    def duration(self) -> int:
+        """The length in milliseconds."""
+        return self.stop - self.start
+
+    def padded(self, before: int, after: int) -> MillisSpan:
+        """Widen both ends, but not before the start of the video."""
+        return MillisSpan(Millis(max(0, self.start - before)), Millis(self.stop + after))
+
+    def overlaps(self, other: MillisSpan) -> bool:
+        """Whether the two spans share any time."""
+        return max(self.start, other.start) < min(self.stop, other.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a predicted frame may lie from an annotated one and still be right (Paper 4.2)."""
+
+    before: int = 20
+    after: int = 5
+
+    def around(self, frame: int) -> FrameSpan:
+        """Both ends count as right: 20 frames before *to* 5 frames after."""
+        return FrameSpan(frame - self.before, frame + self.after + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeAxis:
+    """The media time of every 25 fps frame of one video.
+
+    The time of a frame is the presentation time of the picture that is shown, as a player displays it: zero where a
+    player shows 0:00. `origin_ms` is the container's own clock at that zero (a broadcast transport stream may start
+    anywhere), so the stored timestamp of a frame is `times_ms + origin_ms`. Times never decrease; they repeat where a
+    picture is shown for longer than 40 ms.
+    """
+
+    times_ms: npt.NDArray[np.float64]  # (n_frames,)
+    origin_ms: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.times_ms.ndim != 1:
+            raise ValueError(f"a time axis has one dimension, not shape {self.times_ms.shape}")
+        if not np.isfinite(self.times_ms).all() or (np.diff(self.times_ms) < 0).any():
+            raise ValueError("the times of an axis must be finite and never decrease")
+        self.times_ms.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.times_ms)
+
+    def time_of(self, frame: int) -> float:
+        """The media time of `frame` in ms."""
+        return float(self.times_ms[frame])
+
+    def nearest_frame(self, time_ms: float) -> int:
+        """The frame whose time lies closest to `time_ms`; the first of several."""
+        if not len(self):
+            raise ValueError("an empty time axis has no frames")
+        right = int(np.searchsorted(self.times_ms, time_ms))
+        if right == 0:
+            return 0
+        before = self.times_ms[right - 1]
+        if right == len(self) or time_ms - before <= self.times_ms[right] - time_ms:
+            return int(np.searchsorted(self.times_ms, before))
+        return right
+
+    def frames_in(self, span: MillisSpan) -> FrameSpan:
+        """The frames whose time lies in `span`."""
+        start, stop = np.searchsorted(self.times_ms, (span.start, span.stop))
+        return FrameSpan(int(start), int(stop))
+
+    def millis_of(self, span: FrameSpan) -> MillisSpan:
+        """The time covered by `span`: from its first picture to the end of its last."""
+        if not len(span):
+            raise ValueError(f"no frames in {span}")
+        return MillisSpan.of(self.time_of(span.start), self.time_of(span.stop - 1) + FRAME_MS)

@@ -1,0 +1,90 @@
+"""Everything signspot raises on purpose, as one tree.
+
+    SignspotError                   carries the exit code of the command line
+      + InputError           (2)    something the user gave: a file, a word, an option
+      |   + VideoError              a video that cannot be read, or only in part
+      |   + SubtitleError           a subtitle file that cannot be read
+      |   + FormatError             an annotation, table or manifest file that cannot be read or written as asked
+      |   + DictionaryError         a dictionary folder without usable entries
+      |   + UnknownWord             a word the dictionary does not hold
+      |   + OutputExists            an output that would overwrite something
+      + EnvironmentProblem   (3)    something the machine lacks: a package, a codec, disk space
+          + MissingExtra            an optional package is not installed
+
+Any other exception that reaches the user is a bug (exit code 4).
+Every message is one line: which file, what is wrong, what to do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def one_line(text: str) -> str:
+    """Make `text` safe to print: control characters (terminal escapes, line breaks, bidi overrides) become visible."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+class SignspotError(Exception):
+    """The root of everything signspot raises on purpose."""
+
+    exit_code = 4
+
+    def __init__(self, where: str | Path, what: str, fix: str = "") -> None:
+        self.where, self.what, self.fix = str(where), what, fix
+        super().__init__(one_line(": ".join(part for part in (self.where, what, fix) if part)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross the border of the decoding process, so they must survive it whole.
+        return (type(self), (self.where, self.what, self.fix))
+
+
+class InputError(SignspotError):
+    """Something the user gave cannot be used."""
+
+    exit_code = 2
+
+
+class VideoError(InputError):
+    """A video cannot be read."""
+
+
+class SubtitleError(InputError):
+    """A subtitle file cannot be read."""
+
+
+class FormatError(InputError):
+    """An annotation, table or manifest file cannot be read or written as asked."""
+
+
+class DictionaryError(InputError):
+    """A dictionary has no usable entries."""
+
+
+class UnknownWord(InputError):
+    """The dictionary holds no entry for a word."""
+
+    @classmethod
+    def named(cls, word: str, near: tuple[str, ...]) -> UnknownWord:
+        """Say which word is missing and which of the dictionary's words look like it."""
+        fix = f"did you mean {', '.join(near)}?" if near else "`signspot dictionary check` lists the words it holds"
+        return cls(word, "the dictionary has no entry for this word", fix)
+
+
+class OutputExists(InputError):
+    """An output would overwrite a file."""
+
+
+class EnvironmentProblem(SignspotError):
+    """The machine lacks something: a package, a codec, disk space."""
+
+    exit_code = 3
+
+
+class MissingExtra(EnvironmentProblem):
+    """An optional package is not installed."""
+
+    @classmethod
+    def named(cls, feature: str, extra: str) -> MissingExtra:
+        """Say which extra brings `feature`."""
+        return cls(feature, f"needs the optional extra {extra!r}", f"pip install 'signspot[{extra}]'")

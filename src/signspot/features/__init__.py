@@ -1,0 +1,1 @@
+"""Media and models in, tracks out."""

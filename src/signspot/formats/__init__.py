@@ -1,0 +1,1 @@
+"""Files that somebody else defined, to and from domain types."""

@@ -1,0 +1,1 @@
+"""The networks, and other ways to turn a clip into a vector."""

@@ -1,0 +1,1 @@
+"""Tracks and entries in, spottings out; numpy only."""

@@ -1,0 +1,1 @@
+"""Subtitles and words: reading subtitle files, and finding vocabulary words in their text."""
