@@ -1,3 +1,85 @@
-"""signspot finds signs in sign-language video: whether, where and in which variant."""
+"""signspot finds signs in sign-language video: whether, where and in which variant.
 
-__all__: list[str] = []
+import signspot
+
+model = signspot.load_model("colour")
+dictionary = signspot.open_dictionary("dictionary/")
+for found in signspot.spot("news.mp4", ["apple"], dictionary=dictionary, model=model):
+    print(found.word, found.span_ms, found.cosine, found.entry_id)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from signspot.domain.corpus import Subtitle
+    from signspot.domain.dictionary import Dictionary, Entry
+    from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
+    from signspot.domain.spans import FrameSpan, MillisSpan, TimeAxis
+    from signspot.domain.tracks import Embedder, EmbeddingTrack, SimilarityTrack
+    from signspot.domain.words import Word, normalise
+    from signspot.errors import InputError, SignspotError
+    from signspot.media.reader import VideoReader
+    from signspot.models.zoo import load_model
+    from signspot.text.subtitles import read_subtitles
+    from signspot.workflows.check import check_corpus, check_dictionary
+    from signspot.workflows.library import embed, open_dictionary
+    from signspot.workflows.spot import SpotOptions, spot
+
+__all__ = [
+    "Dictionary",
+    "Embedder",
+    "EmbeddingTrack",
+    "Entry",
+    "FrameSpan",
+    "InputError",
+    "MillisSpan",
+    "SignspotError",
+    "SimilarityTrack",
+    "SpotOptions",
+    "Spotting",
+    "Subtitle",
+    "TimeAxis",
+    "VideoAnswer",
+    "VideoReader",
+    "Word",
+    "WordAnswer",
+    "check_corpus",
+    "check_dictionary",
+    "embed",
+    "load_model",
+    "normalise",
+    "open_dictionary",
+    "read_subtitles",
+    "spot",
+]
+
+# Names are looked up when first used: the decoding process and the command line start in a fraction of a second.
+_HOMES = {
+    "domain.corpus": ("Subtitle",),
+    "domain.dictionary": ("Dictionary", "Entry"),
+    "domain.results": ("Spotting", "VideoAnswer", "WordAnswer"),
+    "domain.spans": ("FrameSpan", "MillisSpan", "TimeAxis"),
+    "domain.tracks": ("Embedder", "EmbeddingTrack", "SimilarityTrack"),
+    "domain.words": ("Word", "normalise"),
+    "errors": ("InputError", "SignspotError"),
+    "media.reader": ("VideoReader",),
+    "models.zoo": ("load_model",),
+    "text.subtitles": ("read_subtitles",),
+    "workflows.check": ("check_corpus", "check_dictionary"),
+    "workflows.library": ("embed", "open_dictionary"),
+    "workflows.spot": ("SpotOptions", "spot"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'signspot' has no attribute {name!r}")
+    return getattr(import_module(f"signspot.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

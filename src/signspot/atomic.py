@@ -27,7 +27,7 @@ def atomic_output(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     refuse_existing(path, overwrite=overwrite)
     # The suffix stays last: libraries choose the container or the picture format by it.
-    temporary = path.with_name(f".{path.stem[:80]}.{secrets.token_hex(6)}.tmp{path.suffix}")
+    temporary = path.with_name(f".signspot-{secrets.token_hex(8)}.tmp{path.suffix}")
     try:
         yield temporary
         _flush(temporary)

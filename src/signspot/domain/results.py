@@ -62,7 +62,7 @@ class Spotting:
             self.provenance.fingerprint,
             self.provenance.dictionary,
         )
-        return "spot:" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:16]
+        return "spot:" + hashlib.sha256("\0".join(made_of).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,13 @@ class VideoAnswer:
     video_id: str
     words: tuple[WordAnswer, ...]
     duration_ms: int  # of what could be decoded
+    threshold: float  # the lowest cosine that counted as found
     partial: str = ""  # such as "partial, 3:52 of 42:00" where the file is damaged
     warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.threshold <= 1:
+            raise ValueError(f"{self.video_id}: a threshold of {self.threshold} is no cosine")
 
     def __iter__(self) -> Iterator[Spotting]:
         found = (spotting for word in self.words for spotting in word.spottings)

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.dictionary import Entry
 from signspot.domain.spans import FrameSpan, TimeAxis
 from signspot.domain.words import Word
 
@@ -84,6 +85,20 @@ class EmbeddingTrack:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class EntryVectors:
+    """One vector per dictionary entry of a word (Paper 3.2, "Test time": a single embedding per video)."""
+
+    word: Word
+    entries: tuple[Entry, ...]
+    vectors: FloatArray  # (n_entries, d), rows of length 1
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or len(self.vectors) != len(self.entries):
+            raise ValueError(f"{self.word}: {len(self.entries)} entries but vectors of shape {self.vectors.shape}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class SimilarityTrack:
     """The cosine of every window of a video with every dictionary entry of a word (psi of Paper 3.1)."""
 
@@ -91,22 +106,34 @@ class SimilarityTrack:
     video_id: str
     grid: WindowGrid
     axis: TimeAxis
-    entry_ids: tuple[str, ...]
+    entries: tuple[Entry, ...]
     cosine: FloatArray  # (n_windows, n_entries) in [-1, 1]; -inf where a vector is unusable
 
     def __post_init__(self) -> None:
-        if self.cosine.shape != (len(self.grid), len(self.entry_ids)):
+        if self.cosine.shape != (len(self.grid), len(self.entries)):
             raise ValueError(
-                f"{self.video_id}: {len(self.grid)} windows and {len(self.entry_ids)} entries of {self.word!r} "
+                f"{self.video_id}: {len(self.grid)} windows and {len(self.entries)} entries of {self.word!r} "
                 f"but cosines of shape {self.cosine.shape}"
             )
         if np.isnan(self.cosine).any():
             raise ValueError(f"{self.video_id}: cosines of {self.word!r} that are not numbers")
 
     @property
+    def entry_ids(self) -> tuple[str, ...]:
+        """The ids of the entries, in the order of the columns."""
+        return tuple(entry.entry_id for entry in self.entries)
+
+    @property
+    def times_ms(self) -> npt.NDArray[np.float64]:
+        """The media time of every window: that of its centre frame. (n_windows,)"""
+        if not len(self.grid):
+            return np.empty(0)
+        return self.axis.times_ms[np.minimum(self.grid.starts() + self.grid.length // 2, self.grid.n_frames - 1)]
+
+    @property
     def best(self) -> FloatArray:
         """The highest cosine of each window over the entries: (n_windows,)."""
-        if not self.entry_ids:
+        if not self.entries:
             return np.full(len(self.grid), -np.inf, dtype=np.float32)
         best: FloatArray = self.cosine.max(axis=1)
         return best

@@ -40,8 +40,9 @@ def normalise(text: str, language: str = "") -> Word:
     """
     plain = lower(unicodedata.normalize("NFC", text), language).replace("’", "'")
     parts = (part.strip(_OUTER_PUNCTUATION) for part in plain.split())
-    word = re.sub("-{2,}", "-", unicodedata.normalize("NFC", "-".join(part for part in parts if part))).strip("-")
-    if not word:
+    word = re.sub("-{2,}", "-", unicodedata.normalize("NFC", "-".join(part for part in parts if part)))
+    word = word.strip(_OUTER_PUNCTUATION + "-")
+    if not word or any("\ud800" <= character <= "\udfff" for character in word):  # half a character is none
         raise ValueError(f"no word in {text!r}")
     if len(word) > MAX_WORD_LENGTH:
         raise ValueError(f"a word of {len(word)} characters: {word[:40]!r}...")

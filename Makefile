@@ -1,0 +1,43 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint bench soak experiments docs clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
+
+$(READY): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "signspot needs Python 3.11 or newer; set PYTHON=/path/to/python" >&2; exit 3; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## find signs in a generated video; writes demo/
+	$(BIN)/signspot demo demo
+
+test: lint ## every check of a change, under 10 minutes on 2 cores
+	$(BIN)/python -m pytest -n 2 -m 'not soak'
+
+lint: $(READY) ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+soak: $(READY) ## the long suites
+	$(BIN)/python -m pytest -n 2 -m soak --timeout 3600
+
+bench: $(READY) ## timings, one script per speed claim
+	@for script in $(wildcard benchmarks/bench_*.py); do $(BIN)/python $$script || exit 1; done
+
+experiments: $(READY) ## the paper's tables
+	@for script in $(wildcard experiments/*/run.py); do $(BIN)/python $$script || exit 1; done
+
+docs: $(READY) ## regenerate the generated pages of docs/
+	$(BIN)/python docs/generate.py
+
+clean: ## remove what make made
+	rm -rf $(VENV) demo .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,6 @@
+"""`python -m signspot` is the command `signspot`."""
+
+from signspot.cli.main import main
+
+if __name__ == "__main__":
+    main()

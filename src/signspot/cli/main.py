@@ -1,0 +1,92 @@
+"""The command `signspot`: where arguments come in and errors go out.
+
+Exit codes: 0 done, 1 a batch or a check that found problems, 2 wrong input, 3 something missing on this machine,
+4 a bug, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from signspot.cli import check, demo, spot
+from signspot.errors import SignspotError, one_line
+
+BUG = 4
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="signspot",
+    help="Find signs in sign-language video: whether, where and in which variant.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def _options(
+    debug: bool = typer.Option(False, "--debug", help="Show the whole traceback of an error."),
+) -> None:
+    """Options that stand before any command."""
+
+
+app.command("demo")(demo.demo)
+app.command("spot")(spot.spot)
+app.add_typer(check.dictionary_app, name="dictionary")
+app.add_typer(check.corpus_app, name="corpus")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and leave with its exit code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    # People type --debug anywhere; it belongs to no single command.
+    sys.exit(run([word for word in words if word != "--debug"], debug=debug))
+
+
+def run(arguments: list[str], *, debug: bool = False) -> int:
+    """Run one command; every error becomes one line and an exit code."""
+    try:
+        code = int(app(args=_with_json_target(arguments), prog_name="signspot", standalone_mode=False) or 0)
+        sys.stdout.flush()
+        return _failed("interrupted; what was finished is kept", code, debug) if code == INTERRUPTED else code
+    except SignspotError as error:
+        return _failed(str(error), error.exit_code, debug)
+    except typer.TyperException as error:
+        return _failed(_explained(error), 2, debug)
+    except BrokenPipeError:
+        # The reader of our output has left (`signspot ... | head`): leave too, quietly.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # the border of the program: anything unexpected is a bug, told in one line
+        message = f"this is a bug in signspot: {type(error).__name__}: {error}: run again with --debug and report it"
+        return _failed(message, BUG, debug)
+
+
+def _with_json_target(arguments: list[str]) -> list[str]:
+    """Let --json stand alone for the standard output, or be followed by a file name that ends in .json."""
+    result: list[str] = []
+    for position, word in enumerate(arguments):
+        following = arguments[position + 1] if position + 1 < len(arguments) else ""
+        alone = word == "--json" and following != "-" and not following.lower().endswith(".json")
+        result.append("--json=-" if alone else word)
+    return result
+
+
+def _explained(error: typer.TyperException) -> str:
+    context: typer.Context | None = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "signspot"
+    return f"{error.format_message()}: see `{command} --help`"
+
+
+def _failed(message: str, code: int, debug: bool) -> int:
+    if debug:
+        traceback.print_exc()
+    typer.echo(f"signspot: {one_line(message.removeprefix('signspot: '))}", err=True)
+    return code

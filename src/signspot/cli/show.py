@@ -1,0 +1,82 @@
+"""Answers as text for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from signspot.domain.results import VideoAnswer, WordAnswer
+from signspot.errors import one_line
+from signspot.formats.spotting_rows import clock
+from signspot.formats.tables import spotting_record
+
+
+def warn(message: str) -> None:
+    """One line on the error stream."""
+    typer.echo(f"signspot: {one_line(message)}", err=True)
+
+
+def warn_of(answer: VideoAnswer) -> None:
+    """What should be known about an answer, on the error stream."""
+    for message in (*answer.warnings, answer.partial):
+        if message:
+            warn(f"{answer.video_id}: {message}")
+
+
+def print_json(value: object) -> None:
+    """One JSON document on the standard output."""
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def answer_record(answer: VideoAnswer) -> dict[str, object]:
+    """The JSON form of an answer: the findings, and for every word whether it was found and how close it came."""
+    return {
+        "video_id": answer.video_id,
+        "duration_ms": answer.duration_ms,
+        "threshold": answer.threshold,
+        "partial": answer.partial,
+        "warnings": list(answer.warnings),
+        "words": [
+            {"word": word.word, "found": len(word.spottings), "best_cosine": _rounded(word.best_cosine)}
+            for word in answer.words
+        ],
+        "spottings": [spotting_record(spotting) for spotting in answer],
+    }
+
+
+def print_answer(answer: VideoAnswer) -> None:
+    """The findings in order of time, then the words that were not found."""
+    console = Console(highlight=False)
+    found = list(answer)
+    if found:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in ("from", "to", "word", "variant", "cosine", "dictionary entry"):
+            table.add_column(heading, justify="right" if heading == "cosine" else "left", overflow="fold")
+        for one in found:
+            start, stop = clock(one.span_ms.start), clock(one.span_ms.stop)
+            cells = (start, stop, one.word, one.variant, f"{one.cosine:.3f}", one.entry_id)
+            table.add_row(*(Text(one_line(cell)) for cell in cells))
+        console.print(table)
+    for word in answer.words:
+        if not word.spottings:
+            console.print(Text(one_line(f"{word.word}: {_absence(word, answer.threshold)}")))
+    if found:
+        console.print(Text("cosine: -1 to 1; no probability yet, this model is not calibrated", style="dim"))
+
+
+def _absence(word: WordAnswer, threshold: float) -> str:
+    if word.searched_ms == ():
+        return "not searched: no subtitle mentions it"
+    if word.best_cosine is None:
+        return "not found: no window could be compared"
+    return f"not found (closest {word.best_cosine:.3f}, needed {threshold:.3f})"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

@@ -1,0 +1,118 @@
+"""`signspot spot`: find words in a video, a folder of videos, or the video of an ELAN file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from signspot.cli.progress import progress_bars
+from signspot.cli.show import answer_record, print_answer, print_json, warn, warn_of
+from signspot.errors import one_line
+from signspot.text.subtitles import SubtitleOptions
+from signspot.workflows.outputs import Output, Outputs
+from signspot.workflows.spot import SpotOptions
+from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
+
+FAILURES_FOUND = 1
+
+
+def spot(
+    video: Path = typer.Argument(metavar="VIDEO", help="A video, a folder of videos, or an ELAN file."),
+    words: list[str] | None = typer.Argument(None, metavar="WORD", help="The words to look for."),
+    dictionary: Path = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips."),
+    subtitles: Path | None = typer.Option(
+        None, "--subtitles", "-s", help="Search a word only where these mention it (without words: all they mention)."
+    ),
+    shift: float = typer.Option(0.0, "--shift", metavar="SECONDS", help="Move the subtitles later (or earlier: -2.5)."),
+    drift: float = typer.Option(1.0, "--drift", metavar="FACTOR", help="Stretch subtitle times, such as 1.001."),
+    vocabulary: Path | None = typer.Option(
+        None, "--vocabulary", help="ELAN .ecv or SignBank .csv: its ids go into the ELAN output."
+    ),
+    model: str = typer.Option("colour", "--model", "-m", help="The model to compare with."),
+    threshold: float | None = typer.Option(None, "--threshold", help="Lowest cosine that counts as found (-1 to 1)."),
+    stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    language: str = typer.Option("en", "--language", help="Written language of words and subtitles."),
+    json_target: Path | None = typer.Option(
+        None, "--json", metavar="[F.json]", help="JSON, on the screen or in a file."
+    ),
+    csv: Path | None = typer.Option(None, "--csv", metavar="F.csv", help="Table for a spreadsheet."),
+    jsonl: Path | None = typer.Option(None, "--jsonl", metavar="F.jsonl", help="One JSON object per line."),
+    parquet: Path | None = typer.Option(None, "--parquet", metavar="F.parquet", help="Parquet table."),
+    eaf: Path | None = typer.Option(
+        None, "--eaf", metavar="F.eaf", help="ELAN file, new or with tiers added to yours."
+    ),
+    vtt: Path | None = typer.Option(None, "--vtt", metavar="F.vtt", help="WebVTT subtitles."),
+    srt: Path | None = typer.Option(None, "--srt", metavar="F.srt", help="SubRip subtitles."),
+    via: Path | None = typer.Option(None, "--via", metavar="F.json", help="VGG VIA 3 project."),
+    plot: Path | None = typer.Option(None, "--plot", metavar="F.png", help="Picture of the similarity over time."),
+    overlay: Path | None = typer.Option(None, "--video", metavar="F.mp4", help="Video with the curves moving along."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace outputs that exist."),
+    failures: Path = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed."),
+    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+) -> None:
+    """Say whether and where each WORD is signed, and which dictionary entry it matches best.
+
+    With a folder of videos, a table holds all of them, and every other output is a folder that gets one file per video.
+    """
+    to_screen = json_target is not None and str(json_target) == "-"
+    asked = {
+        Output.CSV: csv,
+        Output.JSON: None if to_screen else json_target,
+        Output.JSONL: jsonl,
+        Output.PARQUET: parquet,
+        Output.VTT: vtt,
+        Output.SRT: srt,
+        Output.EAF: eaf,
+        Output.VIA: via,
+        Output.PLOT: plot,
+        Output.VIDEO: overlay,
+    }
+    request = SpotRequest(
+        source=video,
+        words=tuple(words or ()),
+        dictionary=dictionary,
+        model=model,
+        subtitles=subtitles,
+        subtitle_options=SubtitleOptions(shift_ms=round(shift * 1000), scale=drift),
+        vocabulary=vocabulary,
+        options=SpotOptions(threshold=threshold, stride=stride, language=language, isolated=not trust),
+        outputs=Outputs({kind: path for kind, path in asked.items() if path is not None}, overwrite),
+        failures=failures,
+    )
+    _show_all(request, to_screen)
+
+
+def _show_all(request: SpotRequest, to_screen: bool) -> None:
+    records, failed, total = [], 0, 0
+    with progress_bars() as progress:
+        for outcome in spot_files(request, progress):
+            total += 1
+            if outcome.failure is not None:
+                failed += 1
+                warn(str(outcome.failure))
+            elif outcome.answer is not None and to_screen:
+                records.append(answer_record(outcome.answer))
+                warn_of(outcome.answer)
+            else:
+                _show(outcome, request)
+    if to_screen:
+        print_json(records if request.is_batch else records[0])
+    if request.is_batch:
+        for table in () if to_screen else request.outputs.tables:
+            typer.echo(f"wrote {table}")
+    if failed:
+        warn(f"{failed} of {total} videos failed: see {request.failures}")
+        raise typer.Exit(FAILURES_FOUND)
+
+
+def _show(outcome: Outcome, request: SpotRequest) -> None:
+    answer = outcome.answer
+    if answer is None:
+        return
+    warn_of(answer)
+    if request.is_batch:
+        typer.echo(one_line(f"{answer.video_id}:"))
+    print_answer(answer)
+    for path in outcome.written:
+        typer.echo(one_line(f"wrote {path}"))

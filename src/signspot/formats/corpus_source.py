@@ -1,0 +1,287 @@
+"""Which videos, subtitles and annotations a corpus has, from a plain folder, a CSV file or our JSON manifest.
+
+A plain folder holds videos, also in folders within it. The subtitles of `news/a.mp4` are `news/a.vtt` or
+`news/subtitles/a.vtt`, with any subtitle suffix, or with a language between: `a.en.vtt`. Where the folder holds
+corpus.json or else corpus.csv, that file names videos and subtitles instead. Annotations are in corpus.json, or in
+annotations.csv beside the folder's other files.
+
+No video is opened, so the time of an annotation stays as it was given, in ms or as a frame, until `placed` puts it on
+the video's time axis. The id of a video is its path from the folder without the suffix, the same on every machine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from signspot.domain.corpus import Annotation, Episode, Rights
+from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.words import Word
+from signspot.errors import FormatError
+from signspot.formats.intake import is_folder
+from signspot.formats.places import VIDEO_SUFFIXES, Found, Listing, Place, Problem, natural, nfc, unread
+from signspot.formats.records import (
+    RIGHTS_FIELDS,
+    Fields,
+    Record,
+    csv_records,
+    json_records,
+    manifest_in,
+    name_in_manifest,
+    nothing_usable,
+    read_manifest,
+    rights_fields,
+)
+from signspot.formats.safe_json import write_json
+
+# In the order of preference where a video has several.
+SUBTITLE_SUFFIXES = (".vtt", ".srt", ".ttml", ".dfxp", ".xml", ".stl", ".ass")
+_FORMAT = "signspot-corpus"
+_TEXTS = ("signer", "language", "split")
+_FIELDS = Fields(("video",), ("video_id", "subtitles", *_TEXTS, *RIGHTS_FIELDS))
+_TIMES = ("time_ms", "frame", "start_ms", "stop_ms")
+_ANNOTATION_FIELDS = Fields(("video", "word"), (*_TIMES, "confidence", "source", "word_language"))
+_LANGUAGE = re.compile(r"(.+)\.[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+_MAX_DEPTH = 32  # of folders
+_MAX_TIME = 1 << 53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedAnnotation:
+    """A sign known to be at a time, or at a frame, of a video that has not been opened yet."""
+
+    video_id: str
+    word: Word
+    time_ms: int | None = None
+    frame: int | None = None
+    confidence: float = 1.0
+    source: str = "human"
+
+    def __post_init__(self) -> None:
+        given = [value for value in (self.time_ms, self.frame) if value is not None]
+        if len(given) != 1 or not 0 <= given[0] <= _MAX_TIME:
+            raise ValueError("an annotation has either a time or a frame, and it is not negative")
+        if not 0 <= self.confidence <= 1:
+            raise ValueError(f"confidence {self.confidence} is not between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSource:
+    """The videos of a corpus, their annotations, and what had to be left out."""
+
+    episodes: tuple[Episode, ...]
+    annotations: tuple[TimedAnnotation, ...] = ()
+    problems: tuple[Problem, ...] = field(default=())
+
+
+def placed(annotation: TimedAnnotation, axis: TimeAxis) -> Annotation:
+    """Put an annotation on the frame of its video that is shown at its time."""
+    where = annotation.video_id
+    if annotation.frame is not None:
+        frame, is_inside = annotation.frame, annotation.frame < len(axis)
+    else:
+        time_ms = annotation.time_ms or 0
+        is_inside = bool(len(axis)) and time_ms <= axis.time_of(len(axis) - 1) + FRAME_MS
+        frame = axis.nearest_frame(time_ms) if is_inside else 0
+    if not is_inside:
+        what = f"the annotation of {annotation.word!r} lies after the end of the video"
+        raise FormatError(where, what, "correct the annotation, or get the whole video")
+    return Annotation(where, annotation.word, frame, annotation.confidence, annotation.source)
+
+
+def read_corpus(path: Path) -> CorpusSource:
+    """List the videos of a corpus folder, or of the CSV or JSON file that describes one."""
+    manifest, problems = manifest_in(path, "corpus") if is_folder(path) else (path, [])
+    rows: tuple[Record, ...] = ()
+    if manifest is None:
+        found = _from_folder(Place(path))
+    elif manifest.suffix.lower() == ".json":
+        content = read_manifest(manifest, _FORMAT)
+        records = json_records(manifest, content, "episodes", _FIELDS)
+        marks = json_records(manifest, content, "annotations", _ANNOTATION_FIELDS)
+        rows, problems = marks.rows, [*problems, *records.problems, *marks.problems]
+        found = _from_records(records.rows, Place(manifest.parent))
+    elif manifest.suffix.lower() == ".csv":
+        records = csv_records(manifest, _FIELDS)
+        problems += records.problems
+        found = _from_records(records.rows, Place(manifest.parent))
+    else:
+        raise FormatError(path, "is no corpus", "name a folder of videos, or its .csv or .json file")
+    table = (path if manifest is None else manifest.parent) / "annotations.csv"
+    if (manifest is None or manifest.suffix.lower() == ".csv") and table.is_file():
+        marks = csv_records(table, _ANNOTATION_FIELDS)
+        rows, problems = marks.rows, [*problems, *marks.problems]
+    return _collected(path, found, rows, problems)
+
+
+def write_corpus_manifest(corpus: CorpusSource, path: Path, *, overwrite: bool = False) -> None:
+    """Write the JSON manifest of a corpus into a folder at or above its videos."""
+    content = {
+        "format": _FORMAT,
+        "version": 1,
+        "episodes": [_episode_fields(episode, path) for episode in corpus.episodes],
+        "annotations": [_annotation_fields(annotation) for annotation in corpus.annotations],
+    }
+    write_json(content, path, overwrite=overwrite)
+
+
+_Item = Episode | Problem
+
+
+def _collected(path: Path, found: Iterable[_Item], rows: Iterable[Record], problems: list[Problem]) -> CorpusSource:
+    """Part episodes from problems, and give every annotation its video."""
+    episodes: dict[str, Episode] = {}
+    by_name: dict[str, Episode] = {}
+    files: set[Path] = set()
+    for item in found:
+        if isinstance(item, Problem):
+            problems.append(item)
+        elif item.video_id in episodes or item.video in files:
+            problems.append(
+                Problem(str(item.video), f"the video {item.video_id!r} comes twice", "list each video once")
+            )
+        else:
+            episodes[item.video_id] = by_name[item.video_id + item.video.suffix] = item
+            files.add(item.video)
+    if not episodes:
+        raise FormatError(path, nothing_usable("video", problems), "put videos there")
+    annotations: list[TimedAnnotation] = []
+    by_name |= episodes
+    for row in rows:
+        try:
+            annotations.append(_annotation(row, by_name))
+        except ValueError as error:
+            problems.append(row.problem(str(error), "correct or remove the row"))
+    return CorpusSource(tuple(episodes.values()), tuple(annotations), tuple(problems))
+
+
+def _annotation(row: Record, episodes: dict[str, Episode]) -> TimedAnnotation:
+    name = nfc(row.text("video").replace("\\", "/"))
+    if name not in episodes:
+        raise ValueError(f"the corpus has no video {name[:100]!r}")
+    time_ms, frame, start, stop = (row.number(name) for name in _TIMES)
+    if (start is None) != (stop is None) or (time_ms, frame, start).count(None) != 2:
+        raise ValueError("give one of time_ms, frame, or start_ms with stop_ms")
+    if start is not None and stop is not None:
+        if stop < start:
+            raise ValueError(f"stop_ms {stop:g} lies before start_ms {start:g}")
+        time_ms = (start + stop) / 2
+    if frame is not None and not frame.is_integer():
+        raise ValueError(f"frame {frame:g} is no whole number")
+    confidence = row.number("confidence")
+    return TimedAnnotation(
+        video_id=episodes[name].video_id,
+        word=row.word(episodes[name].language),
+        time_ms=None if time_ms is None else round(time_ms),
+        frame=None if frame is None else round(frame),
+        confidence=1.0 if confidence is None else confidence,
+        source=row.text("source") or "human",
+    )
+
+
+def _from_records(rows: Iterable[Record], place: Place) -> Iterator[_Item]:
+    for row in rows:
+        rights, problems = row.rights()
+        yield from problems
+        try:
+            subtitles = place.find(row.text("subtitles")) if row.has("subtitles") else None
+        except ValueError as error:
+            subtitles = None
+            yield row.problem(f"subtitles {str(row.fields['subtitles'])[:100]!r}: {error}", "the video is kept without")
+        try:
+            yield _episode(row, place, subtitles, rights)
+        except ValueError as error:
+            yield row.problem(f"{str(row.fields.get('video', ''))[:100]!r}: {error}", "correct or remove the row")
+
+
+def _episode(row: Record, place: Place, subtitles: Found | None, rights: Rights) -> Episode:
+    video = place.find(row.text("video"))
+    if video.suffix not in VIDEO_SUFFIXES:
+        raise ValueError(f"{video.suffix or 'no suffix'} is no suffix of a video")
+    return Episode(
+        video_id=row.text("video_id") or _video_id(video),
+        video=video.path,
+        subtitles=subtitles.path if subtitles else None,
+        signer=row.text("signer"),
+        language=row.text("language"),
+        split=row.text("split"),
+        rights=rights,
+    )
+
+
+def _video_id(video: Found) -> str:
+    return video.name.removesuffix(nfc(video.path.suffix))
+
+
+def _from_folder(place: Place) -> Iterator[_Item]:
+    others: list[Found] = []
+    waiting: list[Found | None] = [None]
+    while waiting:
+        folder = waiting.pop()
+        here = place.listing(folder)
+        if folder is not None and folder.name.count("/") >= _MAX_DEPTH:
+            yield Problem(
+                str(folder.path), f"is more than {_MAX_DEPTH} folders deep and not read", "move its videos up"
+            )
+            continue
+        beside = [place.listing(inner) for inner in here.folders if _is_subtitles(inner)]
+        yield from here.problems
+        yield from (problem for listing in beside for problem in listing.problems)
+        yield from _episodes_in(here, beside, others)
+        waiting += [inner for inner in reversed(here.folders) if not _is_subtitles(inner)]
+    yield from unread(others, place.root)
+
+
+def _is_subtitles(folder: Found) -> bool:
+    return folder.path.name.lower() == "subtitles"
+
+
+def _episodes_in(here: Listing, beside: list[Listing], others: list[Found]) -> Iterator[_Item]:
+    """The videos of one folder with their subtitles; `others` receives what is neither."""
+    videos = [file for file in here.files if file.suffix in VIDEO_SUFFIXES]
+    rest = [file for file in here.files if file.suffix not in VIDEO_SUFFIXES]
+    rest += [file for listing in beside for file in listing.files]
+    stems = {video.stem for video in videos}
+    subtitles: dict[str, list[Found]] = {}
+    for file in sorted(rest, key=lambda file: _preference(file, stems)):
+        tagged = _LANGUAGE.fullmatch(file.stem)
+        stem = tagged[1] if tagged and file.stem not in stems else file.stem
+        if file.suffix in SUBTITLE_SUFFIXES and stem in stems:
+            subtitles.setdefault(stem, []).append(file)
+        elif file.suffix in SUBTITLE_SUFFIXES and file.suffix != ".xml":
+            yield Problem(str(file.path), "subtitles without a video", "give them the name of their video")
+        elif file.name != "annotations.csv":
+            others.append(file)
+    for video in videos:
+        own = subtitles.get(video.stem, [])
+        if len(own) > 1:
+            yield Problem(
+                str(video.path), f"{len(own)} subtitle files; {own[0].path.name} is used", "remove the others"
+            )
+        yield Episode(video_id=_video_id(video), video=video.path, subtitles=own[0].path if own else None)
+
+
+def _preference(file: Found, stems: set[str]) -> tuple[object, ...]:
+    order = SUBTITLE_SUFFIXES.index(file.suffix) if file.suffix in SUBTITLE_SUFFIXES else len(SUBTITLE_SUFFIXES)
+    return file.stem not in stems, file.name.count("/"), order, natural(file.name)
+
+
+def _episode_fields(episode: Episode, path: Path) -> dict[str, object]:
+    fields: dict[str, object] = {"video": name_in_manifest(path, episode.video), "video_id": episode.video_id}
+    if episode.subtitles is not None:
+        fields["subtitles"] = name_in_manifest(path, episode.subtitles)
+    fields |= {name: getattr(episode, name) for name in _TEXTS if getattr(episode, name)}
+    return fields | rights_fields(episode.rights)
+
+
+def _annotation_fields(annotation: TimedAnnotation) -> dict[str, object]:
+    time = ("frame", annotation.frame) if annotation.time_ms is None else ("time_ms", annotation.time_ms)
+    return {
+        "video": annotation.video_id,
+        "word": annotation.word,
+        time[0]: time[1],
+        "confidence": annotation.confidence,
+        "source": annotation.source,
+    }

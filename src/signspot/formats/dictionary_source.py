@@ -1,0 +1,204 @@
+"""Where a dictionary's clips are and what they show, from a plain folder, a CSV file or our JSON manifest.
+
+A plain folder holds clips named after their word (`apple.mp4`) or folders named after it (`apple/anything.mp4`).
+A number at the end, `apple_2.mp4` or `apple (2).mp4`, says that this is a further form of the sign: the variant "2".
+Other underscores, spaces and "-" join a phrase: `ice_cream.mp4` is the word ice-cream. Deeper folders are not read.
+Where the folder holds dictionary.json or else dictionary.csv, that file says it all instead.
+
+No clip is opened. The id of an entry is its path from the folder, the same on every machine. Where features.safetensors
+lies beside the manifest, entries with an id may do without a file: their stored vectors stand for the clip.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from signspot.domain.corpus import Rights
+from signspot.domain.dictionary import Dictionary, Entry, Signer
+from signspot.domain.words import normalise
+from signspot.errors import DictionaryError, FormatError
+from signspot.formats.entry_features import FEATURES_FILE
+from signspot.formats.intake import is_folder
+from signspot.formats.places import VIDEO_SUFFIXES, Found, Place, Problem, nfc, unread
+from signspot.formats.records import (
+    RIGHTS_FIELDS,
+    Fields,
+    Record,
+    csv_records,
+    json_records,
+    manifest_in,
+    name_in_manifest,
+    nothing_usable,
+    read_manifest,
+    rights_fields,
+)
+from signspot.formats.safe_json import write_json
+
+_FORMAT = "signspot-dictionary"
+_TEXTS = ("variant", "language", "region", "type_id")
+_FIELDS = Fields(("word", "file"), ("entry_id", *_TEXTS, "signer", "left_handed", "word_language", *RIGHTS_FIELDS))
+_NUMBERED = re.compile(r"(.*?)(?:_([0-9]+)| \(([0-9]+)\))")
+_FIX_WORD = "name the file or folder after its word, or describe it in dictionary.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class DictionarySource:
+    """A dictionary and what had to be left out of it."""
+
+    dictionary: Dictionary
+    problems: tuple[Problem, ...]
+
+
+def read_dictionary(path: Path) -> DictionarySource:
+    """List the entries of a dictionary folder, or of the CSV or JSON file that describes one."""
+    manifest, remarks = manifest_in(path, "dictionary") if is_folder(path) else (path, [])
+    if manifest is None:
+        name, found = path.resolve().name, _from_folder(Place(path))
+    elif manifest.suffix.lower() == ".json":
+        name, found = _from_json(manifest)
+    elif manifest.suffix.lower() == ".csv":
+        name, found = manifest.parent.resolve().name, _from_csv(manifest)
+    else:
+        raise DictionaryError(path, "is no dictionary", "name a folder of clips, or its .csv or .json file")
+    entries, problems = _unique(itertools.chain(remarks, found))
+    if not entries:
+        what = nothing_usable("clip", problems)
+        raise DictionaryError(path, what, "put clips there, named after their words")
+    return DictionarySource(Dictionary.of(name, entries), tuple(problems))
+
+
+def write_dictionary_manifest(dictionary: Dictionary, path: Path, *, overwrite: bool = False) -> None:
+    """Write the JSON manifest of a dictionary into a folder at or above its clips."""
+    content = {
+        "format": _FORMAT,
+        "version": 1,
+        "name": dictionary.name,
+        "entries": [_fields(entry, path) for entry in dictionary],
+    }
+    write_json(content, path, overwrite=overwrite)
+
+
+_Item = Entry | Problem
+
+
+def _unique(items: Iterable[_Item]) -> tuple[list[Entry], list[Problem]]:
+    """Part entries from problems; of entries with the same id or the same file only the first counts."""
+    entries: list[Entry] = []
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for item in items:
+        if isinstance(item, Problem):
+            problems.append(item)
+            continue
+        same = {f"id {item.entry_id}"} | ({f"file {nfc(str(item.video))}"} if item.video else set())
+        if twice := same & seen:
+            where = str(item.video or item.entry_id)
+            problems.append(Problem(where, f"the {min(twice)} comes twice", "list each clip once"))
+        else:
+            entries.append(item)
+            seen |= same
+    return entries, problems
+
+
+def _from_folder(place: Place) -> Iterator[_Item]:
+    top = place.listing()
+    yield from top.problems
+    others = [file for file in top.files if file.suffix not in VIDEO_SUFFIXES]
+    for file in top.files:
+        if file.suffix in VIDEO_SUFFIXES:
+            yield _clip(file, *_word_and_variant(file.stem))
+    for folder in top.folders:
+        text, variant = _word_and_variant(folder.name)
+        inside = place.listing(folder)
+        clips = [file for file in inside.files if file.suffix in VIDEO_SUFFIXES]
+        others += [file for file in inside.files if file.suffix not in VIDEO_SUFFIXES]
+        yield from inside.problems
+        yield from (
+            Problem(str(deeper.path), "is too deep and not read", "move its clips up") for deeper in inside.folders
+        )
+        yield from (_clip(file, text, variant or _word_and_variant(file.stem)[1]) for file in clips)
+        if not clips:
+            yield Problem(str(folder.path), "holds no videos", "put clips of the word there, or remove it")
+    yield from unread(others, place.root)
+
+
+def _word_and_variant(stem: str) -> tuple[str, str]:
+    """The words and the number in the name of a file.
+
+    >>> _word_and_variant("ice_cream_2"), _word_and_variant("apple (3)"), _word_and_variant("apple")
+    (('ice cream', '2'), ('apple', '3'), ('apple', ''))
+    """
+    match = _NUMBERED.fullmatch(stem)
+    text, variant = (match[1], match[2] or match[3]) if match and match[1] else (stem, "")
+    return text.replace("_", " "), variant
+
+
+def _clip(file: Found, text: str, variant: str) -> _Item:
+    try:
+        return Entry(entry_id=file.name, word=normalise(text), variant=variant, video=file.path)
+    except ValueError as error:
+        return Problem(str(file.path), str(error), _FIX_WORD)
+
+
+def _from_csv(path: Path) -> Iterator[_Item]:
+    records = csv_records(path, _FIELDS)
+    yield from records.problems
+    yield from _from_records(records.rows, Place(path.parent))
+
+
+def _from_json(path: Path) -> tuple[str, Iterator[_Item]]:
+    content = read_manifest(path, _FORMAT)
+    name = content.get("name", path.parent.resolve().name)
+    if not isinstance(name, str):
+        raise FormatError(path, 'its "name" is no text', "write the manifest again")
+    records = json_records(path, content, "entries", _FIELDS)
+    return name, iter((*records.problems, *_from_records(records.rows, Place(path.parent))))
+
+
+def _from_records(rows: Iterable[Record], place: Place) -> Iterator[_Item]:
+    for row in rows:
+        rights, problems = row.rights()
+        yield from problems
+        try:
+            yield _entry(row, place, rights)
+        except ValueError as error:
+            yield row.problem(f"{str(row.fields.get('file', ''))[:100]!r}: {error}", "correct or remove the row")
+
+
+def _entry(row: Record, place: Place, rights: Rights) -> Entry:
+    needs_file = row.has("file") or not row.has("entry_id") or not _has_features(place.root)
+    file = place.find(row.text("file")) if needs_file else None
+    if file and file.suffix not in VIDEO_SUFFIXES:
+        raise ValueError(f"{file.suffix or 'no suffix'} is no suffix of a video")
+    signer = Signer(row.text("signer"), row.claim("left_handed")) if row.has("signer") else None
+    return Entry(
+        entry_id=row.text("entry_id") or (file.name if file else ""),
+        word=row.word(row.text("language")),
+        variant=row.text("variant"),
+        video=file.path if file else None,
+        signer=signer,
+        language=row.text("language"),
+        region=row.text("region"),
+        type_id=row.text("type_id"),
+        rights=rights,
+    )
+
+
+def _fields(entry: Entry, path: Path) -> dict[str, object]:
+    fields: dict[str, object] = {"entry_id": entry.entry_id, "word": entry.word}
+    if entry.video is not None or not _has_features(path.parent):
+        fields["file"] = name_in_manifest(path, entry.video)
+    fields |= {name: getattr(entry, name) for name in _TEXTS if getattr(entry, name)}
+    if entry.signer is not None:
+        fields["signer"] = entry.signer.signer_id
+        if entry.signer.left_handed is not None:
+            fields["left_handed"] = entry.signer.left_handed
+    return fields | rights_fields(entry.rights)
+
+
+def _has_features(folder: Path) -> bool:
+    return (folder / FEATURES_FILE).is_file()

@@ -1,0 +1,301 @@
+"""An ELAN annotation file (EAF 2.7-3.0): what is in it, as values that never change.
+
+Times are EAF times in milliseconds. A linked video may start elsewhere: media time = EAF time + TIME_ORIGIN, which
+`ElanMedia` converts both ways.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from signspot.domain.spans import Millis, MillisSpan
+from signspot.errors import FormatError
+from signspot.formats.ecv import items_of, plain_text
+from signspot.formats.reading import Oddities
+from signspot.formats.vocabulary import VocabularyItem
+
+MAX_TIME_VALUE = 2**32 - 1  # TIME_VALUE is an xsd:unsignedInt
+UNITS_MS = {"milliseconds": Fraction(1), "PAL-frames": Fraction(40), "NTSC-frames": Fraction(1001, 30)}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_SCHEMA_VERSION = re.compile(r"EAFv([0-9.]+)\.xsd")
+_SCHEMA_LOCATION = "{http://www.w3.org/2001/XMLSchema-instance}noNamespaceSchemaLocation"
+
+
+@dataclass(frozen=True, slots=True)
+class ElanMedia:
+    """A linked video or sound file."""
+
+    url: str
+    relative_url: str = ""
+    mime_type: str = ""
+    time_origin_ms: int = 0
+    extracted_from: str = ""
+
+    def to_media(self, span: MillisSpan) -> MillisSpan:
+        """EAF time to the time of this file."""
+        return MillisSpan(Millis(span.start + self.time_origin_ms), Millis(span.stop + self.time_origin_ms))
+
+    def to_eaf(self, span: MillisSpan) -> MillisSpan:
+        """The time of this file to EAF time, which is negative before the annotated part."""
+        return MillisSpan(Millis(span.start - self.time_origin_ms), Millis(span.stop - self.time_origin_ms))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElanAnnotation:
+    """One annotation; one that refers to another has that one's time."""
+
+    annotation_id: str
+    span_ms: MillisSpan | None  # EAF time; None: not aligned to the time line
+    value: str
+    cve_ref: str = ""  # the id of the vocabulary entry it was chosen from
+    language: str = ""
+    parent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElanTier:
+    """One tier with its annotations in the order of the file."""
+
+    tier_id: str
+    linguistic_type: str
+    participant: str = ""
+    annotator: str = ""
+    parent: str = ""
+    language: str = ""
+    annotations: tuple[ElanAnnotation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ElanReference:
+    """An EXTERNAL_REF: `kind` is iso12620, ecv, cve_id, lexen_id or resource_url."""
+
+    ref_id: str
+    kind: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ElanVocabulary:
+    """A controlled vocabulary: its items stand in the file, or an ECV holds them."""
+
+    cv_id: str
+    items: tuple[VocabularyItem, ...] = ()
+    ecv_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElanDocument:
+    """A whole EAF file; `xml` is all of it, the rest is a view of it."""
+
+    where: str  # the file it comes from, for messages
+    format_version: str  # such as 3.0
+    time_unit: str = "milliseconds"
+    media: tuple[ElanMedia, ...] = ()
+    tiers: tuple[ElanTier, ...] = ()
+    vocabularies: tuple[ElanVocabulary, ...] = ()
+    references: tuple[ElanReference, ...] = ()
+    warnings: tuple[str, ...] = ()
+    xml: bytes = field(repr=False)  # UTF-8 with declaration
+
+    def tier(self, tier_id: str) -> ElanTier | None:
+        """The tier of that name, or None."""
+        return next((tier for tier in self.tiers if tier.tier_id == tier_id), None)
+
+
+def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str, ...] = ()) -> ElanDocument:
+    """The view of a parsed EAF; what is odd in it comes after `warnings`."""
+    root = tree.getroot()
+    if root.tag != "ANNOTATION_DOCUMENT":
+        fix = "give it as the vocabulary" if root.tag == "CV_RESOURCE" else "give an .eaf file"
+        raise FormatError(where, f"is no ELAN annotation file (it is a <{root.tag}> file)", fix)
+    odd = Oddities()
+    header = root.find("HEADER")
+    references = tuple(
+        ElanReference(ref.get("EXT_REF_ID", ""), ref.get("TYPE", ""), ref.get("VALUE", ""))
+        for ref in root.iterchildren("EXTERNAL_REF")
+    )
+    time_unit = _time_unit(header, odd)
+    return ElanDocument(
+        where=str(where),
+        format_version=_format_version(root),
+        time_unit=time_unit,
+        media=() if header is None else tuple(_media(m, odd) for m in header.iterchildren("MEDIA_DESCRIPTOR")),
+        tiers=_Tiers(root, UNITS_MS[time_unit], references, odd).read(),
+        vocabularies=tuple(_vocabularies(root, references)),
+        references=references,
+        warnings=warnings + odd.lines(),
+        xml=_serialised(tree),
+    )
+
+
+def integer(text: str | None) -> int | None:
+    """A whole number as XML Schema writes it, or None."""
+    text = (text or "").strip(" \t\r\n")
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+def _serialised(tree: etree._ElementTree) -> bytes:
+    # "no" is what leaving it out means; None leaves it out, which the stubs do not know.
+    standalone: Any = True if tree.docinfo.standalone else None
+    return etree.tostring(tree, encoding="UTF-8", xml_declaration=True, standalone=standalone)
+
+
+def _format_version(root: etree._Element) -> str:
+    schema = _SCHEMA_VERSION.search(root.get(_SCHEMA_LOCATION, ""))
+    return root.get("FORMAT") or (schema[1] if schema else "3.0")
+
+
+def _time_unit(header: etree._Element | None, odd: Oddities) -> str:
+    unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
+    if unit in UNITS_MS:
+        return unit
+    odd.note("time units that EAF does not know, read as milliseconds", unit)
+    return "milliseconds"
+
+
+def _media(descriptor: etree._Element, odd: Oddities) -> ElanMedia:
+    origin, url = descriptor.get("TIME_ORIGIN"), descriptor.get("MEDIA_URL", "")
+    origin_ms = integer(origin)
+    if origin is not None and origin_ms is None:
+        odd.note("media with a TIME_ORIGIN that is no number, read as 0", url)
+    return ElanMedia(
+        url,
+        descriptor.get("RELATIVE_MEDIA_URL", ""),
+        descriptor.get("MIME_TYPE", ""),
+        origin_ms or 0,
+        descriptor.get("EXTRACTED_FROM", ""),
+    )
+
+
+def _vocabularies(root: etree._Element, references: tuple[ElanReference, ...]) -> Iterator[ElanVocabulary]:
+    values = {ref.ref_id: ref.value for ref in references}
+    ecv_urls = {ref.ref_id: ref.value for ref in references if ref.kind == "ecv"}
+    for element in root.iterchildren("CONTROLLED_VOCABULARY"):
+        items = tuple(items_of(element, values))
+        yield ElanVocabulary(element.get("CV_ID", ""), items, ecv_urls.get(element.get("EXT_REF", ""), ""))
+
+
+class _Tiers:
+    """Reads the tiers of one file: time slots and references between annotations become times."""
+
+    def __init__(
+        self, root: etree._Element, unit_ms: Fraction, references: tuple[ElanReference, ...], odd: Oddities
+    ) -> None:
+        self._root, self._unit_ms, self._odd = root, unit_ms, odd
+        self._entry_ids = {ref.ref_id: ref.value for ref in references if ref.kind == "cve_id"}
+        self._slots = self._read_slots()
+        self._spans: dict[str, MillisSpan | None] = {}
+        self._parents: dict[str, str] = {}
+
+    def read(self) -> tuple[ElanTier, ...]:
+        self._read_annotation_times()
+        tiers = tuple(self._tier(element) for element in self._root.iterchildren("TIER"))
+        self._check_parents(tiers)
+        return tiers
+
+    def _read_slots(self) -> dict[str, int | None]:
+        """Slot id -> milliseconds, None where the slot is not aligned."""
+        slots: dict[str, int | None] = {}
+        for slot in self._root.iterfind("TIME_ORDER/TIME_SLOT"):
+            slot_id, written = slot.get("TIME_SLOT_ID", ""), slot.get("TIME_VALUE")
+            value = integer(written)
+            if written is not None and (value is None or not 0 <= value <= MAX_TIME_VALUE):
+                self._odd.note("time slots whose TIME_VALUE is no time, read as not aligned", slot_id)
+                value = None
+            if slot_id in slots:
+                self._odd.note("time slots whose id occurs before, ignored", slot_id)
+            else:
+                slots[slot_id] = None if value is None else round(value * self._unit_ms)
+        return slots
+
+    def _read_annotation_times(self) -> None:
+        for element in self._root.iterfind("TIER/ANNOTATION/*"):
+            annotation_id = element.get("ANNOTATION_ID", "")
+            if annotation_id in self._spans or annotation_id in self._parents:
+                self._odd.note("annotations whose id occurs before", annotation_id)
+            elif element.tag == "ALIGNABLE_ANNOTATION":
+                self._spans[annotation_id] = self._aligned_span(element, Oddities())  # noted when its tier is read
+            elif element.tag == "REF_ANNOTATION":
+                self._parents[annotation_id] = element.get("ANNOTATION_REF", "")
+
+    def _aligned_span(self, element: etree._Element, odd: Oddities) -> MillisSpan | None:
+        annotation_id = element.get("ANNOTATION_ID", "")
+        slots = element.get("TIME_SLOT_REF1", ""), element.get("TIME_SLOT_REF2", "")
+        if any(slot not in self._slots for slot in slots):
+            odd.note("annotations with a time slot that does not exist", annotation_id)
+            return None
+        start, stop = (self._slots[slot] for slot in slots)
+        if start is None or stop is None:
+            return None
+        if stop < start:
+            odd.note("annotations that end before they start, read as not aligned", annotation_id)
+            return None
+        return MillisSpan(Millis(start), Millis(stop))
+
+    def _span(self, annotation_id: str) -> MillisSpan | None:
+        """The time of the annotation that a chain of references ends in."""
+        chain: dict[str, None] = {}
+        current = annotation_id
+        while current not in self._spans and current in self._parents and current not in chain:
+            chain[current] = None
+            current = self._parents[current]
+        if current in chain:
+            self._odd.note("annotations that refer to each other in a circle", current)
+        elif current not in self._spans:
+            self._odd.note("references to annotations that do not exist", current)
+        span = self._spans.get(current)
+        self._spans.update(dict.fromkeys(chain, span))
+        return span
+
+    def _tier(self, element: etree._Element) -> ElanTier:
+        annotations = (
+            a for a in element.iterfind("ANNOTATION/*") if a.tag in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
+        )
+        return ElanTier(
+            tier_id=element.get("TIER_ID", ""),
+            linguistic_type=element.get("LINGUISTIC_TYPE_REF", ""),
+            participant=element.get("PARTICIPANT", ""),
+            annotator=element.get("ANNOTATOR", ""),
+            parent=element.get("PARENT_REF", ""),
+            language=element.get("LANG_REF", ""),
+            annotations=tuple(self._annotation(annotation) for annotation in annotations),
+        )
+
+    def _annotation(self, element: etree._Element) -> ElanAnnotation:
+        parent_id, aligned = element.get("ANNOTATION_REF", ""), element.tag == "ALIGNABLE_ANNOTATION"
+        # EAF 2.7 names the vocabulary entry by an external reference of its own.
+        old_refs = (self._entry_ids.get(ref, "") for ref in element.get("EXT_REF", "").split())
+        return ElanAnnotation(
+            annotation_id=element.get("ANNOTATION_ID", ""),
+            span_ms=self._aligned_span(element, self._odd) if aligned else self._span(parent_id),
+            value=plain_text(element.find("ANNOTATION_VALUE")),
+            cve_ref=element.get("CVE_REF", "") or next((ref for ref in old_refs if ref), ""),
+            language=element.get("LANG_REF", ""),
+            parent_id=parent_id,
+        )
+
+    def _check_parents(self, tiers: tuple[ElanTier, ...]) -> None:
+        parents: dict[str, str] = {}
+        for tier in tiers:
+            if tier.tier_id in parents:
+                self._odd.note("tiers whose name occurs before", tier.tier_id)
+            parents.setdefault(tier.tier_id, tier.parent)
+        known: set[str] = {""}  # tiers whose parents lead to a tier without one
+        for tier_id in parents:
+            chain: dict[str, None] = {}
+            current = tier_id
+            while current not in known and current in parents and current not in chain:
+                chain[current] = None
+                current = parents[current]
+            if current in chain:
+                self._odd.note("tiers that are their own ancestors", current)
+            elif current not in known:
+                self._odd.note("parent tiers that do not exist", current)
+            known.update(chain)

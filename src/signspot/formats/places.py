@@ -1,0 +1,194 @@
+"""Files under one folder, for manifests and listings that may come from elsewhere.
+
+Nothing outside the folder is ever reached: absolute paths, "..", web addresses and links that lead out are refused.
+Names are compared in Unicode form NFC, because macOS and Linux store the same name in different bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from signspot.errors import one_line
+
+VIDEO_SUFFIXES = frozenset(
+    (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".flv", ".wmv", ".ogv")
+)
+_MAX_NAME = 4096  # characters of a path
+_DRIVE = re.compile("[A-Za-z]:")
+_DIGITS = re.compile("([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that was left out, and what the user can do about it."""
+
+    where: str
+    what: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        return one_line(": ".join(part for part in (self.where, self.what, self.fix) if part))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file or folder under the root: where it is, and its name on every machine."""
+
+    path: Path
+    name: str  # from the root, with "/", in NFC
+
+    @property
+    def suffix(self) -> str:
+        """The lower-case suffix with its dot."""
+        return self.path.suffix.lower()
+
+    @property
+    def stem(self) -> str:
+        """The last part of the name without its suffix."""
+        return self.name.rpartition("/")[2].removesuffix(nfc(self.path.suffix))
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What one folder holds, sorted as people count: 2 before 10."""
+
+    files: tuple[Found, ...]
+    folders: tuple[Found, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(slots=True)
+class Place:
+    """A folder and the files under it."""
+
+    root: Path
+    _real: Path = field(init=False)
+    _folders: dict[Path, bool] = field(init=False, default_factory=dict)  # real folder -> whether inside
+    _names: dict[Path, dict[str, str]] = field(init=False, default_factory=dict)  # folder -> NFC name -> name on disk
+
+    def __post_init__(self) -> None:
+        self._real = self.root.resolve()
+
+    def find(self, name: str) -> Found:
+        """The file a manifest names; ValueError says why it is refused."""
+        parts = _parts(name)
+        path = self.root.joinpath(*parts)
+        try:
+            mode = self._mode(path)
+            if mode is None:
+                path = self._spelt_otherwise(parts)
+                mode = self._mode(path)
+            if mode is None:
+                raise ValueError("no such file")
+            if not self._holds(path, is_link=stat.S_ISLNK(mode)):
+                raise ValueError("leads out of the folder through a link")
+            if not stat.S_ISREG(mode) and not path.is_file():
+                raise ValueError("is not a file")
+        except (OSError, RuntimeError) as error:  # pathlib reports a circle of links as RuntimeError
+            raise ValueError("cannot be opened") from error
+        return Found(path, nfc("/".join(parts)))
+
+    def listing(self, folder: Found | None = None) -> Listing:
+        """What a folder holds, hidden things left out; no file is opened or measured."""
+        path, prefix = (folder.path, f"{folder.name}/") if folder else (self.root, "")
+        files: list[Found] = []
+        folders: list[Found] = []
+        problems: list[Problem] = []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.name.startswith("."):
+                        continue
+                    if fault := self._fault(entry):
+                        problems.append(Problem(str(path / entry.name), *fault))
+                        continue
+                    found = Found(path / entry.name, prefix + nfc(entry.name))
+                    (folders if entry.is_dir() else files).append(found)
+        except OSError as error:
+            problems.append(Problem(str(path), f"cannot be read ({error.strerror})", "check the permissions"))
+        by_name = partial(sorted, key=lambda found: natural(found.name))
+        return Listing(tuple(by_name(files)), tuple(by_name(folders)), tuple(sorted(problems, key=lambda p: p.where)))
+
+    def _fault(self, entry: os.DirEntry[str]) -> tuple[str, str] | None:
+        """Why something in a folder cannot be used, and what to do about it."""
+        try:
+            _parts(entry.name)
+            if entry.is_symlink() and entry.is_dir():
+                return "is a link to a folder, which is not followed", "put the folder itself here"
+            if entry.is_symlink() and not self._holds(Path(entry.path), is_link=True):
+                return "leads out of the folder through a link", "put the file itself here"
+            is_usable = entry.is_dir() or entry.is_file()
+        except ValueError:
+            return "the name cannot be used on every machine", "rename it"
+        except (OSError, RuntimeError):
+            is_usable = False
+        if "\\" in entry.name:
+            return "the name holds a backslash", "rename it"
+        return None if is_usable else ("cannot be opened as a file", "remove it")
+
+    def _holds(self, path: Path, *, is_link: bool) -> bool:
+        if is_link:
+            return path.resolve().is_relative_to(self._real)
+        if path.parent not in self._folders:
+            self._folders[path.parent] = path.parent.resolve().is_relative_to(self._real)
+        return self._folders[path.parent]
+
+    def _mode(self, path: Path) -> int | None:
+        try:
+            return path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _spelt_otherwise(self, parts: list[str]) -> Path:
+        """The same names as the disk spells them, in whatever Unicode form."""
+        path = self.root
+        for part in parts:
+            if path not in self._names:
+                inside = self._holds(path / part, is_link=False)
+                self._names[path] = {nfc(p.name): p.name for p in path.iterdir()} if inside and path.is_dir() else {}
+            path = path / self._names[path].get(nfc(part), part)
+        return path
+
+
+def _parts(name: str) -> list[str]:
+    """The parts of a relative path; ValueError if it is anything else."""
+    if len(name) > _MAX_NAME or any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in name):
+        raise ValueError("is no file name")
+    path = name.replace("\\", "/")  # manifests made on Windows
+    if "://" in path:
+        raise ValueError("is a web address, not a file")
+    if path.startswith("/") or _DRIVE.match(path):
+        raise ValueError("is an absolute path; name files from the folder of the manifest")
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise ValueError('leads out of the folder through ".."')
+    if not parts:
+        raise ValueError("is empty")
+    return parts
+
+
+def nfc(text: str) -> str:
+    """The composed Unicode form."""
+    return unicodedata.normalize("NFC", text)
+
+
+def natural(name: str) -> tuple[str | int, ...]:
+    """A sort key that counts: apple_2 before apple_10."""
+    return tuple(int(part) if at % 2 else part for at, part in enumerate(_DIGITS.split(name)))
+
+
+def unread(files: Iterable[Found], where: Path, kind: str = "videos") -> list[Problem]:
+    """One remark about all files that were left out because of their suffix."""
+    suffixes = Counter(file.suffix or "no suffix" for file in files)
+    if not suffixes:
+        return []
+    counts = ", ".join(f"{count} with {suffix}" for suffix, count in sorted(suffixes.items())[:10])
+    return [Problem(str(where), f"files that are no {kind}: {counts}", "they are left out")]

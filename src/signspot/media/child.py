@@ -1,0 +1,95 @@
+"""The decoding process: `python -m signspot.media.child`, started by an isolated reader.
+
+Decoders are large programs that meet hostile files. Here one may crash, hang or eat memory, and only this process is
+lost. It reads one request from its standard input and writes messages to its standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+
+from signspot.errors import EnvironmentProblem, SignspotError, VideoError
+from signspot.media import messages
+from signspot.media.video import Frame, Limits, ReadRequest
+
+_LARGEST_LOG = 1 << 20
+
+
+def main() -> None:
+    """Serve one request, then end."""
+    # Whatever a library prints must not land between the messages.
+    output = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    request = messages.unpack_request(sys.stdin.buffer.readline())
+    _confine(request.limits)
+    threading.Thread(target=_end_with_the_reader, daemon=True).start()
+    try:
+        _serve(request, output)
+    except BrokenPipeError:
+        return  # the reader has gone
+    except Exception as error:  # the border of the process: the reader is told, whatever it was
+        _send(output, messages.ERROR, messages.pack_error(_explained(error, request)))
+
+
+def _explained(error: Exception, request: ReadRequest) -> SignspotError:
+    if isinstance(error, SignspotError):
+        return error
+    if isinstance(error, MemoryError):
+        what = f"decoding needs more memory than the {request.limits.memory_bytes >> 20} MiB it may use"
+        return EnvironmentProblem(request.path, what, "scale the video down first")
+    if isinstance(error, ImportError):
+        what = f"the decoding process could not start ({error})"
+        return EnvironmentProblem(request.path, what, "check the installation, or allow it more memory")
+    what = f"the decoder failed ({type(error).__name__}: {error})"
+    return VideoError(request.path, what, "convert it to MP4 (H.264) and give that")
+
+
+def _confine(limits: Limits) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_LOG, _LARGEST_LOG))  # nothing is written but complaints
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    memory = limits.memory_bytes if most == resource.RLIM_INFINITY else min(limits.memory_bytes, most)
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+
+def _end_with_the_reader() -> None:
+    """End as soon as the reader does, even killed: its end of the standard input is then closed."""
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(0)
+
+
+def _serve(request: ReadRequest, output: int) -> None:
+    # Loaded only now, so that the limits hold for the libraries too.
+    from signspot.media.decoder import Decoder
+
+    decoder = Decoder(request)
+    _send(output, messages.INFO, messages.pack_info(decoder.info))
+    before: Frame | None = None
+    for frame in decoder.frames():
+        if before is not None and frame.pixels is before.pixels and frame.time_ms == before.time_ms:
+            _send(output, messages.HELD)
+        else:
+            height, width = frame.pixels.shape[:2]
+            place = messages.PICTURE.pack(frame.time_ms, height, width)
+            _send(output, messages.FRAME, place, frame.pixels.data.cast("B"))
+        before = frame
+    _send(output, messages.OUTCOME, messages.pack_outcome(decoder.outcome()))
+
+
+def _send(output: int, kind: bytes, *parts: bytes | memoryview) -> None:
+    header = messages.HEADER.pack(kind, sum(len(part) for part in parts))
+    waiting = [memoryview(part) for part in (header, *parts) if len(part)]
+    while waiting:
+        written = os.writev(output, waiting)
+        while waiting and written >= len(waiting[0]):
+            written -= len(waiting.pop(0))
+        if waiting:
+            waiting[0] = waiting[0][written:]
+
+
+if __name__ == "__main__":
+    main()

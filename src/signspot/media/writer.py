@@ -1,0 +1,148 @@
+"""Video out: H.264 in MP4 that browsers play, each picture at its true time, and the overlay video of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import av
+import numpy as np
+from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
+
+from signspot.atomic import atomic_output, refuse_existing
+from signspot.domain.results import VideoAnswer
+from signspot.domain.spans import FRAME_MS, FRAME_RATE
+from signspot.domain.tracks import Pixels
+from signspot.errors import EnvironmentProblem, InputError, VideoError
+from signspot.media.overlay import WIDTH, Overlay
+
+_TICKS_PER_SECOND = 90_000  # of the MPEG clock: exact for 25, 29.97 and 60 pictures a second
+_TICK = Fraction(1, _TICKS_PER_SECOND)
+_MAX_SIDE = 8192
+_BT709 = 1  # the code of the ITU-T H.273 tables for colour primaries and transfer
+# One thread: with more, the bytes depend on the number of processors. Key pictures every two seconds: jumping is quick.
+_ENCODER_OPTIONS = {"preset": "veryfast", "crf": "21", "threads": "1", "g": "50"}
+# The index comes first, so that browsers start at once; no date or version, so that equal input gives equal bytes.
+# A late start is stored in ticks of the movie's own clock, which by default has only whole milliseconds.
+_CONTAINER_OPTIONS = {"movflags": "+faststart", "fflags": "+bitexact", "movie_timescale": str(_TICKS_PER_SECOND)}
+
+
+class VideoWriter:
+    """Writes pictures of one size, each at its own time; the file appears when the `with` block ends well.
+
+    A side of odd length grows by one pixel, as H.264 in its common form needs even sides.
+    """
+
+    def __init__(self, path: Path, *, width: int, height: int, overwrite: bool = False) -> None:
+        if path.suffix.lower() != ".mp4":
+            raise InputError(path, "is no name of an MP4 video", "use a name that ends in .mp4")
+        if not (1 <= width <= _MAX_SIDE and 1 <= height <= _MAX_SIDE):
+            raise InputError(path, f"a video of {width} x {height} pixels cannot be written", f"up to {_MAX_SIDE} can")
+        refuse_existing(path, overwrite=overwrite)
+        self._path, self._overwrite = path, overwrite
+        self._shape = (height, width, 3)
+        self._last_tick = -1
+        self._reformatter = VideoReformatter()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            temporary = stack.enter_context(atomic_output(self._path, overwrite=self._overwrite))
+            with _explained(self._path):
+                # Absolute, because FFmpeg takes what stands before a colon for a protocol.
+                self._container = av.open(str(temporary.absolute()), "w", format="mp4", options=_CONTAINER_OPTIONS)
+                stack.callback(self._close)
+                self._stream = self._container.add_stream("libx264", options=_ENCODER_OPTIONS)
+            self._describe_pictures()
+            stack.push(self._flush)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, traceback)
+
+    def write(self, pixels: Pixels, time_ms: float) -> None:
+        """Add a picture (H, W, 3) uint8 RGB shown from `time_ms` on.
+
+        Times may repeat, as they do where a picture is held: the first picture of a time stays.
+        """
+        if pixels.shape != self._shape or pixels.dtype != np.uint8:
+            expected = f"(H, W, 3) = {self._shape} uint8"
+            raise VideoError(self._path, f"a picture of {pixels.shape} {pixels.dtype}, not {expected}")
+        tick = round(time_ms * _TICKS_PER_SECOND / 1000) if np.isfinite(time_ms) else -1
+        if tick < max(0, self._last_tick):
+            last = self._last_tick * 1000 / _TICKS_PER_SECOND
+            raise VideoError(self._path, f"a picture at {time_ms:.0f} ms after one at {max(0, last):.0f} ms")
+        if tick == self._last_tick:
+            return
+        self._last_tick = tick
+        self._encode(self._frame(pixels, tick))
+
+    def _describe_pictures(self) -> None:
+        height, width = self._shape[:2]
+        self._stream.width, self._stream.height = width + width % 2, height + height % 2
+        self._stream.pix_fmt = "yuv420p"
+        codec = self._stream.codec_context
+        codec.time_base = _TICK
+        codec.framerate = Fraction(FRAME_RATE)  # what a player must keep up with; the times are those of the pictures
+        # Said in the file, because players guess the colours of a small video differently from those of a large one.
+        codec.colorspace, codec.color_range = Colorspace.ITU709, ColorRange.MPEG
+        codec.color_primaries = codec.color_trc = _BT709
+
+    def _frame(self, pixels: Pixels, tick: int) -> av.VideoFrame:
+        even = np.pad(pixels, [(0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)], mode="edge")
+        colours = {"dst_colorspace": Colorspace.ITU709, "dst_color_range": ColorRange.MPEG}
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
+        frame = self._reformatter.reformat(frame, format="yuv420p", **colours)
+        frame.pts, frame.time_base, frame.duration = tick, _TICK, FRAME_MS * _TICKS_PER_SECOND // 1000
+        return frame
+
+    def _encode(self, frame: av.VideoFrame | None) -> None:
+        with _explained(self._path):
+            self._container.mux(self._stream.encode(frame))
+
+    def _flush(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            return
+        if self._last_tick < 0:
+            raise VideoError(self._path, "there is no picture to write", "check that the video can be read")
+        self._encode(None)
+
+    def _close(self) -> None:
+        with _explained(self._path):
+            self._container.close()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn what FFmpeg says about an output into our words; failures of the disk go on to `atomic_output`."""
+    try:
+        yield
+    except av.FFmpegError as error:
+        if isinstance(error, OSError):
+            raise
+        what = f"the video could not be encoded ({error.strerror})"
+        raise EnvironmentProblem(path, what, "check that the disk has space and try again") from error
+
+
+def write_overlay(
+    frames: Iterable[tuple[Pixels, float]],
+    answer: VideoAnswer,
+    path: Path,
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write the video that shows an answer: each frame (H, W, 3) with its time in ms, and the curves moving along.
+
+    Up to six words get a lane; of more, those that were found come first, and the picture says so. Frames are taken one
+    at a time and may be of any size.
+    """
+    overlay = Overlay(answer)
+    with VideoWriter(path, width=WIDTH, height=overlay.layout.height, overwrite=overwrite) as writer:
+        for pixels, time_ms in frames:
+            writer.write(overlay.draw(pixels, time_ms), time_ms)

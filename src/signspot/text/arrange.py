@@ -1,0 +1,187 @@
+"""From cues as a file states them to cues in order, without repeats and overlaps; the rules are in `subtitles`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from signspot.errors import one_line
+from signspot.text.cues import Cue, Exact, Unreadable
+
+MAX_DURATION_MS = 10 * 60_000
+MAX_TIME_MS = 100 * 3_600_000
+MAX_WARNINGS = 100  # about single cues, in one file
+_ROLL_UP_GAP_MS = 100
+_ROLL_UP_LINES = 4  # more lines than these are never shown at once
+_MOSTLY = 0.8  # of a cue's length inside another; staggered captions overlap by about half
+
+
+class Warnings:
+    """Collects what the user should know about one file; many complaints about cues become a number."""
+
+    def __init__(self, path: Path) -> None:
+        self._name = path.name
+        self._general: list[str] = []
+        self._cues: list[str] = []
+        self._unnamed = 0
+
+    def note(self, what: str) -> None:
+        """Remark on the whole file."""
+        self._general.append(one_line(f"{self._name}: {what}"))
+
+    def about(self, cue: Cue | Unreadable, what: str) -> None:
+        """Remark on one cue, named by its number, the time the file states and its first words."""
+        if len(self._cues) >= MAX_WARNINGS:
+            self._unnamed += 1
+            return
+        time = f" ({clock(cue.start_ms)})" if isinstance(cue, Cue) else ""
+        words = " ".join(cue.text[:200].split())[:40]
+        self._cues.append(one_line(f'{self._name}: cue {cue.number}{time}: {what}: "{words}"'))
+
+    def all(self) -> tuple[str, ...]:
+        """Every warning, those about the whole file first."""
+        more = (f"{self._name}: and {self._unnamed} more warnings of this kind",) if self._unnamed else ()
+        return (*self._general, *self._cues, *more)
+
+
+@dataclass(frozen=True, slots=True)
+class Retiming:
+    """Times of the file -> times of the video: (time - start) * scale + shift."""
+
+    start: Exact = 0
+    scale: Exact = 1
+    shift: Exact = 0
+
+    def apply(self, time: Exact) -> int:
+        """The time in the video, in whole ms."""
+        return round((time - self.start) * self.scale + self.shift)
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Good words at their time in the video, ms; `cues` is what the file said, several where cues were joined."""
+
+    start: int
+    stop: int
+    lines: tuple[str, ...]
+    cues: tuple[Cue, ...]
+
+
+def clock(time_ms: Exact) -> str:
+    """A time as people write it.
+
+    >>> clock(3_723_500)
+    '1:02:03'
+    """
+    seconds = min(round(max(time_ms, -time_ms)), 10**12) // 1000
+    return f"{'-' if time_ms < 0 else ''}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def place(cue: Cue, lines: tuple[str, ...], retiming: Retiming, warnings: Warnings) -> Placed | None:
+    """Put one cue at its time in the video, or say why it has none."""
+    if problem := _impossible(cue):
+        warnings.about(cue, f"{problem}: left out")
+        return None
+    start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
+    if problem := _unusable(start, stop):
+        warnings.about(cue, f"{problem}: left out")
+        return None
+    if start < 0:
+        warnings.about(cue, "begins before the video: starts with it")
+    return Placed(max(0, start), stop, lines, (cue,))
+
+
+def _impossible(cue: Cue) -> str:
+    """What is wrong with the times a file states, if anything."""
+    if cue.start_ms < 0 or cue.stop_ms < 0:
+        return "its time is negative"
+    return "lies beyond 100 hours" if max(cue.start_ms, cue.stop_ms) > MAX_TIME_MS else ""
+
+
+def _unusable(start: int, stop: int) -> str:
+    """What is wrong with times in the video, if anything."""
+    if stop < start:
+        return "ends before it starts"
+    if stop == start:
+        return "has no length"
+    if stop - start > MAX_DURATION_MS:
+        return "lasts longer than 10 minutes"
+    if stop <= 0:
+        return "lies before the start of the video"
+    return "lies beyond 100 hours" if stop > MAX_TIME_MS else ""
+
+
+def arranged(cues: Iterable[Placed], warnings: Warnings) -> list[Placed]:
+    """Sort cues by time, join those shown together, and resolve repeats and overlaps."""
+    in_order = sorted(cues, key=lambda cue: (cue.start, cue.stop, cue.cues[0].number))
+    return _without_overlaps(_without_roll_up(_joined(in_order, warnings), warnings), warnings)
+
+
+def _joined(cues: list[Placed], warnings: Warnings) -> list[Placed]:
+    """Make one cue of those with exactly the same times."""
+    together: dict[tuple[int, int], dict[tuple[str, ...], Placed]] = {}
+    for cue in cues:
+        same_time = together.setdefault((cue.start, cue.stop), {})
+        if cue.lines in same_time:
+            warnings.about(cue.cues[0], f"repeats cue {same_time[cue.lines].cues[0].number}: left out")
+        else:
+            same_time[cue.lines] = cue
+    return [_one_of(tuple(group.values())) for group in together.values()]
+
+
+def _one_of(group: tuple[Placed, ...]) -> Placed:
+    lines = tuple(line for cue in group for line in cue.lines)
+    return replace(group[0], lines=lines, cues=tuple(one for cue in group for one in cue.cues))
+
+
+def _without_roll_up(cues: list[Placed], warnings: Warnings) -> list[Placed]:
+    kept: list[Placed] = []
+    shown: tuple[str, ...] = ()
+    repeats = 0
+    for cue in cues:
+        follows = kept and cue.start - kept[-1].stop <= _ROLL_UP_GAP_MS
+        n_old = _n_repeated(shown, cue.lines) if follows else 0
+        shown = cue.lines
+        repeats += n_old > 0
+        if n_old == len(cue.lines):
+            longer = max(kept[-1].stop, cue.stop)
+            kept[-1] = replace(kept[-1], stop=min(longer, kept[-1].start + MAX_DURATION_MS))
+        else:
+            kept.append(replace(cue, lines=cue.lines[n_old:]))
+    if repeats:
+        warnings.note(f"{repeats} cues repeat lines of the cue before (roll-up captions): repeats removed")
+    return kept
+
+
+def _n_repeated(before: tuple[str, ...], now: tuple[str, ...]) -> int:
+    """How many lines the end of one cue and the start of the next have in common."""
+    longest = min(len(before), len(now), _ROLL_UP_LINES)
+    return next((n for n in range(longest, 0, -1) if before[-n:] == now[:n]), 0)
+
+
+def _without_overlaps(cues: list[Placed], warnings: Warnings) -> list[Placed]:
+    kept: list[Placed] = []
+    cut: list[Placed] = []
+    for cue in cues:
+        overlap = min(kept[-1].stop, cue.stop) - cue.start if kept else 0
+        if overlap <= 0:
+            kept.append(cue)
+        elif overlap > _MOSTLY * (cue.stop - cue.start):
+            _leave_out(cue, kept[-1], warnings)
+        elif overlap > _MOSTLY * (kept[-1].stop - kept[-1].start):
+            _leave_out(kept[-1], cue, warnings)
+            kept[-1] = cue
+        else:
+            cut.append(kept[-1])
+            kept[-1:] = [replace(kept[-1], stop=cue.start), cue]
+    if cut:
+        first = cut[0].cues[0]
+        where = f"first: cue {first.number} ({clock(first.start_ms)})"
+        warnings.note(f"{len(cut)} cues overlap the next one: their ends were cut back ({where})")
+    return kept
+
+
+def _leave_out(loser: Placed, winner: Placed, warnings: Warnings) -> None:
+    for cue in loser.cues:
+        warnings.about(cue, f"overlaps cue {winner.cues[0].number}: left out")

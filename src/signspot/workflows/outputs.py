@@ -1,0 +1,122 @@
+"""Write an answer in the formats people asked for; refuse early what could not be written later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum
+from pathlib import Path
+
+from signspot.atomic import refuse_existing
+from signspot.domain.results import VideoAnswer
+from signspot.errors import InputError
+from signspot.formats.captions import write_captions
+from signspot.formats.eaf import ElanDocument, ElanMedia, TierOptions, add_spottings, new_eaf, write_eaf
+from signspot.formats.tables import write_spottings
+from signspot.formats.via import write_via
+from signspot.formats.vocabulary import ExternalVocabulary
+from signspot.media.plot import plot_answer
+from signspot.media.reader import VideoReader
+from signspot.media.writer import write_overlay
+
+
+class Output(Enum):
+    """A kind of output, by the ending its file has in a batch."""
+
+    CSV = ".csv"
+    JSON = ".json"
+    JSONL = ".jsonl"
+    PARQUET = ".parquet"
+    VTT = ".vtt"
+    SRT = ".srt"
+    EAF = ".eaf"
+    VIA = ".via.json"
+    PLOT = ".png"
+    VIDEO = ".overlay.mp4"
+
+
+TABLES = frozenset({Output.CSV, Output.JSON, Output.JSONL, Output.PARQUET})
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """Which files to write."""
+
+    paths: Mapping[Output, Path] = field(default_factory=dict)
+    overwrite: bool = False
+
+    @property
+    def tables(self) -> tuple[Path, ...]:
+        """The outputs that hold all videos of a batch."""
+        return tuple(path for kind, path in self.paths.items() if kind in TABLES)
+
+    def for_video(self, video_id: str) -> Outputs:
+        """The outputs of one video of a batch: each path but the tables' is a folder that gets one file per video."""
+        paths = {kind: folder / f"{video_id}{kind.value}" for kind, folder in self.paths.items() if kind not in TABLES}
+        for path in paths.values():
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return Outputs(paths, self.overwrite)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What an output needs to know beside the answer."""
+
+    video: Path
+    now: datetime
+    elan: ElanDocument | None = None  # add to this file instead of starting a new one
+    elan_media: ElanMedia | None = None  # which of its linked videos was searched
+    vocabulary: ExternalVocabulary | None = None
+    isolated: bool = True
+
+
+def check_outputs(outputs: Outputs, inputs: Iterable[Path], *, is_batch: bool = False) -> None:
+    """Refuse, before any work is done, outputs that exist, that stand for two things, or that are inputs."""
+    seen: set[Path] = set()
+    for kind, path in outputs.paths.items():
+        if path.resolve() in seen:
+            raise InputError(path, "is named for two outputs", "give each output a name of its own")
+        seen.add(path.resolve())
+        # An ELAN file is the one thing people extend in place, and only when they say so.
+        if kind is not Output.EAF and path.is_file() and any(_same(path, given) for given in inputs):
+            raise InputError(path, "is an input and is never written to", "choose another name")
+        if is_batch and kind not in TABLES:
+            _refuse_file(path)
+        else:
+            refuse_existing(path, overwrite=outputs.overwrite)
+
+
+def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tuple[str, ...]:
+    """Write every output that was asked for, each whole or not at all; give what should be known about them."""
+    spottings, overwrite = tuple(answer), outputs.overwrite
+    warnings: tuple[str, ...] = ()
+    for kind, path in outputs.paths.items():
+        if kind in TABLES:
+            write_spottings(spottings, path, overwrite=overwrite)
+        elif kind is Output.VTT or kind is Output.SRT:
+            write_captions(spottings, path, overwrite=overwrite)
+        elif kind is Output.EAF:
+            document = context.elan or new_eaf(context.video, path, date=context.now)
+            options = TierOptions(vocabulary=context.vocabulary, media=context.elan_media)
+            extended = add_spottings(document, spottings, options)
+            write_eaf(extended, path, overwrite=overwrite)
+            warnings += extended.warnings
+        elif kind is Output.VIA:
+            write_via(spottings, {answer.video_id: context.video}, path, overwrite=overwrite)
+        elif kind is Output.PLOT:
+            plot_answer(answer, path, overwrite=overwrite)
+        elif kind is Output.VIDEO:
+            with VideoReader(context.video, isolated=context.isolated) as reader:
+                frames = ((frame.pixels, frame.time_ms) for frame in reader)
+                write_overlay(frames, answer, path, overwrite=overwrite)
+    return warnings
+
+
+def _same(a: Path, b: Path) -> bool:
+    return b.exists() and a.samefile(b)
+
+
+def _refuse_file(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(folder, "is a file, but a folder of videos gives one output per video", "name a folder")

@@ -1,0 +1,206 @@
+"""Find words in a video: read, embed, compare, pick the peaks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from signspot.domain.corpus import Episode, Subtitle
+from signspot.domain.dictionary import Dictionary, Entry
+from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
+from signspot.domain.spans import FRAME_MS, MillisSpan
+from signspot.domain.tracks import Embedder, EntryVectors, SimilarityTrack
+from signspot.domain.words import Vocabulary, Word, normalise
+from signspot.errors import DictionaryError, InputError, UnknownWord, VideoError
+from signspot.features.extract import ExtractOptions, embed_entry, embed_video
+from signspot.media.reader import media_sha256
+from signspot.spotting.peaks import limited_to, spottings_of
+from signspot.spotting.similarity import similarity
+from signspot.text.tokenise import find_words
+
+Progress = Callable[[str, float, float | None], None]  # what is going on, how much is done, how much there is if known
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotOptions:
+    """Everything that changes the answer of `spot`."""
+
+    threshold: float | None = None  # lowest cosine that counts as found; None: the model's own
+    stride: int = 1  # frames between two windows (Paper 3.2, "Test time")
+    subtitles: tuple[Subtitle, ...] | None = None  # search a word only where a subtitle mentions it
+    padding_ms: int = 2000  # on both sides of a subtitle (Paper 4.1)
+    language: str = "en"  # of the subtitles and the words
+    seed: int = 0  # of the clips drawn from dictionary videos
+    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None and not -1 <= self.threshold <= 1:
+            raise InputError("threshold", f"{self.threshold} is no cosine", "give a number from -1 to 1")
+        if self.stride < 1 or self.padding_ms < 0:
+            raise InputError("stride and padding", "must be positive", "leave them out for the paper's values")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The words to look for, each with its entries' vectors, ready for any number of videos."""
+
+    words: tuple[EntryVectors, ...]
+    dictionary: Dictionary
+    warnings: tuple[str, ...] = ()
+
+
+def spot(
+    video: Path | str,
+    words: Sequence[str],
+    *,
+    dictionary: Dictionary,
+    model: Embedder,
+    options: SpotOptions = SpotOptions(),
+) -> VideoAnswer:
+    """Say whether and where each word is signed in a video, and which dictionary entry it matches best.
+
+    Without words, `options.subtitles` must be given: every dictionary word they mention is looked for.
+    """
+    query = prepare(words, dictionary, model, options)
+    path = Path(video)
+    return spot_prepared(Episode(video_id=path.stem, video=path), query, model, options)
+
+
+def prepare(
+    words: Sequence[str],
+    dictionary: Dictionary,
+    model: Embedder,
+    options: SpotOptions = SpotOptions(),
+    progress: Progress | None = None,
+) -> Query:
+    """Look the words up and embed their dictionary clips."""
+    wanted = known_words(words, dictionary, options)
+    total = sum(len(dictionary.entries(word)) for word in wanted)
+    done, found, warnings = 0, [], []
+    for word in wanted:
+        usable: list[tuple[Entry, np.ndarray]] = []
+        for entry in dictionary.entries(word):
+            try:
+                usable.append((entry, embed_entry(entry, model, seed=options.seed, isolated=options.isolated)))
+            except VideoError as error:
+                warnings.append(f"left out of the dictionary: {error}")
+            done += 1
+            if progress is not None:
+                progress("reading the dictionary", done, total)
+        if not usable:
+            raise DictionaryError(word, "none of the dictionary's clips of this word can be read", warnings[-1])
+        vectors = np.stack([vector for _, vector in usable])
+        found.append(EntryVectors(word, tuple(entry for entry, _ in usable), vectors, model.fingerprint))
+    return Query(tuple(found), dictionary, tuple(warnings))
+
+
+def known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptions) -> tuple[Word, ...]:
+    """Normalise the words and check that the dictionary has them; without words, take those the subtitles mention."""
+    vocabulary = dictionary.vocabulary
+    if not words:
+        if options.subtitles is None:
+            raise InputError("words", "none given", "name the words to look for, or give --subtitles to take theirs")
+        mentioned = _mentions(options.subtitles, vocabulary, options.language)
+        if not mentioned:
+            raise InputError("subtitles", "mention no word of the dictionary", "name the words to look for")
+        return tuple(sorted(mentioned))
+    wanted: dict[Word, None] = {}
+    for text in words:
+        try:
+            word = normalise(text, options.language)
+        except ValueError as error:
+            raise InputError(repr(text), str(error), "name a word of the dictionary") from error
+        if word not in vocabulary:
+            raise UnknownWord.named(text, vocabulary.near(word))
+        wanted[word] = None
+    return tuple(wanted)
+
+
+def spot_prepared(
+    episode: Episode,
+    query: Query,
+    model: Embedder,
+    options: SpotOptions = SpotOptions(),
+    progress: Progress | None = None,
+) -> VideoAnswer:
+    """Search one video for a prepared query."""
+
+    def report(done: float, expected: float | None) -> None:
+        if progress is not None:
+            progress(f"reading {episode.video.name}", done, expected)
+
+    extract = ExtractOptions(stride=options.stride, isolated=options.isolated)
+    extraction = embed_video(episode, model, options=extract, progress=report)
+    provenance = Provenance(
+        media_sha256=media_sha256(episode.video),
+        model=model.name,
+        fingerprint=model.fingerprint,
+        dictionary=query.dictionary.name,
+    )
+    threshold = model.threshold if options.threshold is None else options.threshold
+    track = extraction.track
+    compared = (similarity(track, entries) for entries in query.words)
+    if options.subtitles is None:
+        answers = tuple(WordAnswer(each, spottings_of(each, threshold, provenance)) for each in compared)
+    else:
+        mentions = _mentions(options.subtitles, query.dictionary.vocabulary, options.language)
+        answers = tuple(
+            _answer_where_mentioned(each, mentions.get(each.word, ()), threshold, provenance, options.padding_ms)
+            for each in compared
+        )
+    return VideoAnswer(
+        video_id=episode.video_id,
+        words=answers,
+        threshold=threshold,
+        duration_ms=round(track.axis.time_of(-1)) + FRAME_MS,
+        partial=extraction.report.partial,
+        warnings=query.warnings + extraction.report.warnings,
+    )
+
+
+def _answer_where_mentioned(
+    compared: SimilarityTrack,
+    mentioning: tuple[Subtitle, ...],
+    threshold: float,
+    provenance: Provenance,
+    padding_ms: int,
+) -> WordAnswer:
+    """Search only around the subtitles that mention the word."""
+    searched = tuple(subtitle.span_ms.padded(padding_ms, padding_ms) for subtitle in mentioning)
+    limited = limited_to(compared, _windows_inside(compared, searched))
+    spottings = tuple(
+        dataclasses.replace(found, provenance=dataclasses.replace(provenance, subtitle=_nearest(mentioning, found)))
+        for found in spottings_of(limited, threshold, provenance)
+    )
+    return WordAnswer(limited, spottings, searched)
+
+
+def _mentions(
+    subtitles: tuple[Subtitle, ...], vocabulary: Vocabulary, language: str
+) -> dict[Word, tuple[Subtitle, ...]]:
+    """Which subtitles mention each word. All words of the dictionary compete: "ice cream" is no mention of cream."""
+    found: dict[Word, list[Subtitle]] = {}
+    for subtitle in subtitles:
+        for word in {mention.word for mention in find_words(subtitle.text, vocabulary, language)}:
+            found.setdefault(word, []).append(subtitle)
+    return {word: tuple(where) for word, where in found.items()}
+
+
+def _windows_inside(compared: SimilarityTrack, spans: tuple[MillisSpan, ...]) -> npt.NDArray[np.bool_]:
+    """Which windows have their time in one of the spans. (n_windows,)"""
+    inside = np.zeros(len(compared.grid), dtype=bool)
+    for span in spans:
+        start, stop = np.searchsorted(compared.times_ms, (span.start, span.stop))
+        inside[start:stop] = True
+    return inside
+
+
+def _nearest(subtitles: tuple[Subtitle, ...], found: Spotting) -> Subtitle:
+    """The subtitle whose middle lies closest to the middle of the finding."""
+    middle = found.span_ms.start + found.span_ms.stop
+    return min(subtitles, key=lambda s: abs(s.span_ms.start + s.span_ms.stop - middle))

@@ -1,0 +1,204 @@
+"""Files in, files out: find words in a video, a folder of videos, or the video of an ELAN file.
+
+A folder is a batch: a video that fails is noted and the others go on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from signspot.atomic import atomic_output
+from signspot.domain.corpus import Episode, Subtitle
+from signspot.domain.results import Spotting, VideoAnswer
+from signspot.domain.tracks import Embedder
+from signspot.errors import InputError, SignspotError
+from signspot.formats.eaf import ElanDocument, ElanMedia, read_eaf, resolve_media
+from signspot.formats.ecv import read_ecv
+from signspot.formats.manifests import read_corpus, read_dictionary
+from signspot.formats.signbank import read_signbank
+from signspot.formats.tables import write_spottings
+from signspot.formats.vocabulary import ExternalVocabulary, with_type_ids
+from signspot.models.zoo import load_model
+from signspot.text.subtitles import SubtitleOptions, read_subtitles
+from signspot.workflows.outputs import Context, Outputs, check_outputs, write_outputs
+from signspot.workflows.spot import Progress, Query, SpotOptions, prepare, spot_prepared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotRequest:
+    """Everything a person can ask of `signspot spot`."""
+
+    source: Path  # a video, a folder of videos, or an .eaf file
+    words: tuple[str, ...]
+    dictionary: Path
+    model: str
+    subtitles: Path | None = None  # a file; for a folder of videos, a folder of files with the same names
+    subtitle_options: SubtitleOptions = SubtitleOptions()
+    vocabulary: Path | None = None
+    options: SpotOptions = SpotOptions()
+    outputs: Outputs = Outputs()
+    failures: Path = Path("failures.jsonl")  # where a batch lists what failed
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether several videos are searched."""
+        return self.source.is_dir()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one video."""
+
+    video: Path
+    answer: VideoAnswer | None = None
+    failure: SignspotError | None = None
+    written: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkedVideo:
+    path: Path
+    media: ElanMedia
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A request with everything looked up that all videos share."""
+
+    request: SpotRequest
+    query: Query
+    model: Embedder
+    vocabulary: ExternalVocabulary | None
+    progress: Progress | None
+
+
+def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterator[Outcome]:
+    """Search every video of the request, one outcome after the other; outputs are written as soon as they can be.
+
+    A single video that fails raises; in a batch the failure is an outcome. The tables of a batch hold all videos and
+    are written at the end, also after an interruption, with what was found until then.
+    """
+    elan = read_eaf(request.source) if request.source.suffix.lower() == ".eaf" else None
+    episodes = _episodes(request, elan)
+    run = _prepared(request, episodes, progress)
+    if not request.is_batch:
+        yield _one(episodes[0], run, request.outputs, elan)
+        return
+    found: list[Spotting] = []
+    failed: list[Outcome] = []
+    try:
+        for episode in episodes:
+            outcome = _one_of_many(episode, run)
+            found += outcome.answer or ()
+            failed += [outcome] if outcome.failure else []
+            yield outcome
+    finally:
+        for table in request.outputs.tables:
+            write_spottings(found, table, overwrite=request.outputs.overwrite)
+        if failed:
+            _write_failures(failed, request.failures)
+
+
+def _episodes(request: SpotRequest, elan: ElanDocument | None) -> tuple[Episode, ...]:
+    if elan is not None:
+        video = _linked_video(request.source, elan).path
+        return (Episode(video_id=request.source.stem, video=video, subtitles=request.subtitles),)
+    if not request.is_batch:
+        return (Episode(video_id=request.source.stem, video=request.source, subtitles=request.subtitles),)
+    episodes = read_corpus(request.source).episodes
+    if request.subtitles is None:
+        return tuple(dataclasses.replace(episode, subtitles=None) for episode in episodes)
+    beside = _subtitles_by_stem(request.subtitles)
+    return tuple(dataclasses.replace(episode, subtitles=beside.get(episode.video.stem)) for episode in episodes)
+
+
+def _prepared(request: SpotRequest, episodes: tuple[Episode, ...], progress: Progress | None) -> _Run:
+    """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
+    model = load_model(request.model)
+    source = read_dictionary(request.dictionary)
+    vocabulary = _vocabulary(request.vocabulary)
+    dictionary = source.dictionary if vocabulary is None else with_type_ids(source.dictionary, vocabulary)
+    named = (request.source, request.dictionary, request.subtitles, request.vocabulary)
+    clips = (entry.video for entry in dictionary)
+    inputs = tuple(path for path in (*named, *(e.video for e in episodes), *clips) if path)
+    check_outputs(request.outputs, inputs, is_batch=request.is_batch)
+    options = request.options
+    if request.subtitles is not None and not request.words:
+        cues = tuple(cue for episode in episodes if episode.subtitles for cue in _cues(episode, request)[0])
+        options = dataclasses.replace(options, subtitles=cues)
+    query = prepare(request.words, dictionary, model, options, progress)
+    problems = tuple(f"left out of the dictionary: {p.where}: {p.what}" for p in source.problems)
+    return _Run(request, dataclasses.replace(query, warnings=problems + query.warnings), model, vocabulary, progress)
+
+
+def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | None = None) -> Outcome:
+    """Search one video and write its outputs."""
+    options = run.request.options
+    warnings: tuple[str, ...] = ()
+    if run.request.subtitles is not None:
+        cues, warnings = _cues(episode, run.request)
+        options = dataclasses.replace(options, subtitles=cues)
+    answer = spot_prepared(episode, run.query, run.model, options, run.progress)
+    answer = dataclasses.replace(answer, warnings=warnings + answer.warnings)
+    context = Context(
+        video=episode.video,
+        now=datetime.now(UTC).astimezone(),
+        elan=elan,
+        elan_media=None if elan is None else _linked_video(run.request.source, elan).media,
+        vocabulary=run.vocabulary,
+        isolated=options.isolated,
+    )
+    noted = write_outputs(answer, outputs, context)
+    answer = dataclasses.replace(answer, warnings=answer.warnings + noted)
+    return Outcome(episode.video, answer, written=tuple(outputs.paths.values()))
+
+
+def _one_of_many(episode: Episode, run: _Run) -> Outcome:
+    try:
+        return _one(episode, run, run.request.outputs.for_video(episode.video_id))
+    except InputError as error:  # an unreadable video is its own trouble; a full disk is everybody's
+        return Outcome(episode.video, failure=error)
+
+
+def _write_failures(failed: list[Outcome], path: Path) -> None:
+    """One JSON object per line: which video, what is wrong, what to do."""
+    with atomic_output(path, overwrite=True) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for outcome in failed:
+            error = outcome.failure
+            if error is not None:
+                record = {"video": str(outcome.video), "where": error.where, "what": error.what, "fix": error.fix}
+                file.write(json.dumps(record) + "\n")
+
+
+def _cues(episode: Episode, request: SpotRequest) -> tuple[tuple[Subtitle, ...], tuple[str, ...]]:
+    if episode.subtitles is None:
+        raise InputError(episode.video, f"no subtitles of this name in {request.subtitles}", "add them, or search all")
+    read = read_subtitles(episode.subtitles, request.subtitle_options)
+    return read.subtitles, read.warnings
+
+
+def _subtitles_by_stem(folder: Path) -> dict[str, Path]:
+    """news.vtt and news.en.vtt both belong to news.mp4; the shorter name is taken."""
+    if not folder.is_dir():
+        raise InputError(folder, "a folder of videos needs a folder of subtitles", "name the folder that holds them")
+    files = sorted((p for p in folder.iterdir() if p.is_file()), key=lambda p: (-len(p.name), p.name))
+    return {stem: path for path in files for stem in (path.stem, path.name.split(".")[0])}
+
+
+def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
+    """The first linked video that is on this computer."""
+    for found in resolve_media(elan, path):
+        if found.path is not None and not (found.media.mime_type or "").startswith("audio/"):
+            return _LinkedVideo(found.path, found.media)
+    raise InputError(path, "none of its linked videos is on this computer", "put the video beside the ELAN file")
+
+
+def _vocabulary(path: Path | None) -> ExternalVocabulary | None:
+    if path is None:
+        return None
+    return read_signbank(path) if path.suffix.lower() in (".csv", ".tsv", ".txt") else read_ecv(path)

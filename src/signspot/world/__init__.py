@@ -1,0 +1,1 @@
+"""Signing with known truth: who signed what, when and in which variant."""

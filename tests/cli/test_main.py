@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+
+import signspot
+from signspot.cli import main as cli
+from signspot.formats.eaf import read_eaf
+from signspot.formats.tables import read_spottings, spotting_record
+from signspot.workflows.spot import SpotOptions
+from signspot.world.colours import ToyWorld
+
+
+def sha256s(folder: Path) -> dict[Path, str]:
+    return {p: hashlib.sha256(p.read_bytes()).hexdigest() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def spot(world: ToyWorld, *more: str, source: Path | None = None) -> int:
+    return cli.run(["spot", str(source or world.broadcast), "--dictionary", str(world.dictionary), "--trust", *more])
+
+
+def test_every_output_is_written_and_no_input_is_touched(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sha256s(toy_world.broadcast.parent)
+    endings = {"csv": "csv", "jsonl": "jsonl", "json": "json", "parquet": "parquet", "eaf": "eaf", "vtt": "vtt"}
+    endings |= {"srt": "srt", "via": "json", "plot": "png", "video": "mp4"}
+    outputs = {option: tmp_path / f"{option}.{ending}" for option, ending in endings.items()}
+    arguments = [word for option, path in outputs.items() for word in (f"--{option}", str(path))]
+    assert spot(toy_world, "apple", "tree", "house", *arguments) == 0
+    assert all(path.stat().st_size > 100 for path in outputs.values())
+    assert sha256s(toy_world.broadcast.parent) == before
+    tables = [list(read_spottings(outputs[kind])) for kind in ("csv", "jsonl", "json", "parquet")]
+    assert all(table == tables[0] for table in tables)
+    tiers = {tier.tier_id: tier for tier in read_eaf(outputs["eaf"]).tiers}
+    assert [a.value for a in tiers["signspot"].annotations] == [s.word for s in tables[0]]
+    assert [a.span_ms for a in tiers["signspot"].annotations] == [s.span_ms for s in tables[0]]
+    printed = capsys.readouterr().out
+    assert "house: not found (closest" in printed
+    assert f"wrote {outputs['eaf']}" in printed
+
+
+def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsys: pytest.CaptureFixture[str]) -> None:
+    assert spot(toy_world, "apple", "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    answer = signspot.spot(
+        toy_world.broadcast,
+        ["apple"],
+        dictionary=signspot.open_dictionary(toy_world.dictionary),
+        model=signspot.load_model("colour"),
+        options=SpotOptions(isolated=False),
+    )
+    assert printed["spottings"] == [spotting_record(spotting) for spotting in answer]
+    assert printed["words"][0]["found"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["spot", "no.mp4", "apple", "-d", "D"], "no.mp4"),
+        (["spot", "V", "aple", "-d", "D"], "did you mean apple?"),
+        (["spot", "V", "apple", "-d", "nowhere"], "nowhere"),
+        (["spot", "V", "apple"], "--dictionary"),
+        (["spot", "V", "apple", "-d", "D", "--model", "i3d"], "no model of this name"),
+        (["spot", "V", "apple", "-d", "D", "--threshold", "7"], "is no cosine"),
+        (["spot", "V", "apple", "-d", "D", "--stride", "0"], "--stride"),
+        (["spot", "V", "apple", "-d", "D", "--csv", "V"], "is an input and is never written to"),
+        (["spot", "V", "apple", "-d", "D", "--csv", "T", "--vtt", "T"], "is named for two outputs"),
+        (["spot", "V", "apple", "-d", "D", "--csv", "no/such/folder.csv"], "the folder to write to does not exist"),
+        (["spot", "V", "apple", "-d", "D", "--subtitles", "V"], "V"),
+        (["spot", "V", "-d", "D"], "name the words to look for"),
+        (["dictionary", "check", "nowhere"], "nowhere"),
+        (["frobnicate"], "frobnicate"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"V": toy_world.broadcast, "D": toy_world.dictionary, "T": tmp_path / "t.csv"}
+    code = cli.run([str(names.get(word, word)) for word in arguments])
+    captured = capsys.readouterr()
+    assert code == 2
+    assert captured.out == ""
+    assert captured.err.startswith("signspot: ")
+    assert captured.err.count("\n") == 1
+    assert str(names.get(message, message)) in captured.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_output_is_refused_before_any_work(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    precious = tmp_path / "mine.eaf"
+    precious.write_text("mine")
+    assert spot(toy_world, "apple", "--eaf", str(precious)) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert precious.read_text() == "mine"
+    assert spot(toy_world, "apple", "--eaf", str(precious), "--overwrite") == 0
+    assert read_eaf(precious).tiers
+
+
+def test_a_batch_goes_on_and_lists_what_failed(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    shutil.copy(toy_world.broadcast, videos / "a.mp4")
+    (videos / "b.mp4").write_bytes(b"broken")
+    shutil.copy(toy_world.broadcast, videos / "c.mp4")
+    table, tiers, failures = tmp_path / "all.csv", tmp_path / "tiers", tmp_path / "failed.jsonl"
+    outputs = ["--csv", str(table), "--eaf", str(tiers), "--failures", str(failures)]
+    assert spot(toy_world, "apple", *outputs, source=videos) == 1
+    assert [s.video_id for s in read_spottings(table)] == ["a"] * 3 + ["c"] * 3
+    assert sorted(path.name for path in tiers.iterdir()) == ["a.eaf", "c.eaf"]
+    (failed,) = [json.loads(line) for line in failures.read_text().splitlines()]
+    assert failed["video"] == str(videos / "b.mp4")
+    assert failed["what"]
+    assert "1 of 3 videos failed" in capsys.readouterr().err
+
+
+def test_an_elan_file_gets_tiers_beside_its_own(toy_world: ToyWorld, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.eaf", tmp_path / "second.eaf"
+    assert spot(toy_world, "tree", "--eaf", str(first)) == 0
+    assert spot(toy_world, "apple", "--eaf", str(second), source=first) == 0
+    before = {tier.tier_id: tier for tier in read_eaf(first).tiers}
+    after = {tier.tier_id: tier for tier in read_eaf(second).tiers}
+    assert all(after[name] == tier for name, tier in before.items())
+    assert [a.value for a in after["signspot-2"].annotations] == ["apple"] * 3
+
+
+def test_subtitles_can_be_shifted(toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    late = tmp_path / "late.vtt"
+    truth = next(t for t in toy_world.truth if t.sign.word == "tree")
+    start, stop = truth.span_ms.start + 20_000, truth.span_ms.stop + 20_000
+    late.write_text(f"WEBVTT\n\n00:{start // 60000:02}:{start % 60000 / 1000:06.3f} --> "
+                    f"00:{stop // 60000:02}:{stop % 60000 / 1000:06.3f}\nA tree.\n")  # fmt: skip
+    assert spot(toy_world, "--subtitles", str(late), "--shift", "-20", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["spottings"]
+    assert found["subtitle"] == "A tree."
+    assert found["subtitle_start_ms"] == truth.span_ms.start
+
+
+def test_a_dictionary_check_counts_and_names_what_is_broken(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["dictionary", "check", str(toy_world.dictionary)]) == 0
+    assert "5 words · 6 variants · 6 clips" in capsys.readouterr().out
+    broken = tmp_path / "dictionary"
+    shutil.copytree(toy_world.dictionary, broken)
+    (broken / "tree" / "tree_1.mp4").write_bytes(b"")
+    assert cli.run(["dictionary", "check", str(broken), "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert result["counts"]["words"] == 4
+    assert "tree_1.mp4" in result["problems"][0]["where"]
+
+
+def test_a_corpus_check_pairs_videos_with_subtitles(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    shutil.copy(toy_world.broadcast, corpus)
+    shutil.copy(toy_world.subtitles, corpus)
+    whole = toy_world.broadcast.read_bytes()
+    (corpus / "half.mp4").write_bytes(whole[: len(whole) // 2])
+    assert cli.run(["corpus", "check", str(corpus), "--full"]) == 0
+    printed = capsys.readouterr().out
+    assert "2 videos · 1 with subtitles · 9 subtitle cues" in printed
+    assert "half.mp4: partial, " in printed
+
+
+def test_a_bug_is_told_in_one_line_with_exit_code_4(
+    toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("signspot.workflows.spot_files.load_model", lambda name: 1 / 0)
+    assert spot(toy_world, "apple") == 4
+    message = capsys.readouterr().err
+    assert "this is a bug in signspot: ZeroDivisionError" in message
+    assert "Traceback" not in message
+    arguments = ["spot", str(toy_world.broadcast), "apple", "-d", str(toy_world.dictionary)]
+    assert cli.run(arguments, debug=True) == 4
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_an_interruption_is_exit_code_130(
+    toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", interrupt)
+    assert spot(toy_world, "apple") == 130
+    assert capsys.readouterr().err == "signspot: interrupted; what was finished is kept\n"
+
+
+def test_nothing_is_asked_of_a_network(toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert spot(toy_world, "tree", "--eaf", str(tmp_path / "x.eaf")) == 0
+
+
+def test_the_demo_finds_all_its_signs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "demo"
+    assert cli.run(["demo", str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert "5 of these signs were performed; 5 found in place and variant, 0 wrong." in printed
+    assert "says nothing about" in printed
+    with (folder / "spottings.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 5
+    assert cli.run(["demo", str(folder)]) == 0, "the demo may be run again"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").touch()
+    assert cli.run(["demo", str(tmp_path / "mine")]) == 2
+
+
+def test_real_recordings_go_through(shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = tmp_path / "dictionary"
+    for name in ("apple", "eat", "coffee"):
+        if (shared_data / "aslearn" / "words" / f"{name}.mp4").exists():
+            (words / name).mkdir(parents=True)
+            shutil.copy(shared_data / "aslearn" / "words" / f"{name}.mp4", words / name)
+    before = sha256s(shared_data / "real_video")
+    videos = [shared_data / "real_video" / "bsl_broadcast.mp4", shared_data / "real_video" / "drink_17730.mp4"]
+    videos.append(shared_data / "aslearn" / "sentences" / "ieatapple.mp4")
+    for video in videos:
+        plot = tmp_path / f"{video.stem}.png"
+        assert cli.run(["spot", str(video), "eat", "-d", str(words), "--json", "--plot", str(plot)]) == 0
+        answer = json.loads(capsys.readouterr().out)
+        assert answer["duration_ms"] > 1000
+        assert answer["words"][0]["best_cosine"] is not None
+    assert sha256s(shared_data / "real_video") == before

@@ -1,0 +1,23 @@
+"""Shared by all tests: the toy world, made once, and where real recordings lie if they are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from signspot.world.colours import ToyWorld, make_toy_world
+
+SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def toy_world(tmp_path_factory: pytest.TempPathFactory) -> ToyWorld:
+    return make_toy_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"real recordings are not at {SHARED_DATA}")
+    return SHARED_DATA

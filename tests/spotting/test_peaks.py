@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signspot.domain.dictionary import Entry
+from signspot.domain.results import Provenance
+from signspot.domain.spans import MillisSpan, TimeAxis
+from signspot.domain.tracks import SimilarityTrack, WindowGrid
+from signspot.domain.words import Word
+from signspot.spotting.peaks import find_peaks, limited_to, spottings_of
+
+WORD = Word("apple")
+PROVENANCE = Provenance(media_sha256="0", model="m", fingerprint="f", dictionary="d")
+# Few different levels, so that ties and flat tops happen all the time.
+levels = st.sampled_from([-np.inf, -0.5, 0.1, 0.3, 0.5, 0.9])
+curves = st.lists(levels, max_size=60).map(lambda x: np.array(x, np.float32))
+
+
+def peaks_by_hand(curve: list[float], threshold: float, distance: int) -> list[int]:
+    """The docstring read aloud."""
+    tops, i = [], 0
+    while i < len(curve):
+        j = i
+        while j + 1 < len(curve) and curve[j + 1] == curve[i]:
+            j += 1
+        higher_left = i == 0 or curve[i - 1] < curve[i]
+        higher_right = j == len(curve) - 1 or curve[j + 1] < curve[i]
+        if higher_left and higher_right and curve[i] > -np.inf:
+            tops.append((i + j) // 2)
+        i = j + 1
+    kept: list[int] = []
+    for top in sorted(tops, key=lambda t: (-curve[t], t)):
+        if curve[top] >= threshold and all(abs(top - other) >= distance for other in kept):
+            kept.append(top)
+    return sorted(kept)
+
+
+@given(curves, st.sampled_from([-1.0, 0.1, 0.3, 0.95]), st.integers(1, 20))
+def test_peaks_are_what_the_definition_says(curve: np.ndarray, threshold: float, distance: int) -> None:
+    found = find_peaks(curve, np.arange(len(curve)), threshold, distance)
+    assert found.tolist() == peaks_by_hand(curve.tolist(), threshold, distance)
+
+
+@given(curves, st.integers(1, 20))
+def test_a_higher_threshold_never_finds_anything_new(curve: np.ndarray, distance: int) -> None:
+    starts = np.arange(len(curve))
+    assert set(find_peaks(curve, starts, 0.3, distance)) <= set(find_peaks(curve, starts, 0.1, distance))
+
+
+def track(cosine: np.ndarray, stride: int = 1, pulled_back: int = 0) -> SimilarityTrack:
+    n_frames = (len(cosine) - 1) * stride + 16 - pulled_back
+    grid = WindowGrid(n_frames, stride=stride)
+    entries = tuple(Entry(entry_id=f"e{i}", word=WORD, variant=f"v{i}") for i in range(cosine.shape[1]))
+    return SimilarityTrack(WORD, "video", grid, TimeAxis(1000 + np.arange(n_frames) * 40.0), entries, cosine)
+
+
+def test_a_finding_names_its_time_frame_and_best_variant() -> None:
+    cosine = np.full((60, 2), 0.1, np.float32)
+    cosine[20] = (0.5, 0.8)
+    cosine[45] = (0.7, 0.6)
+    first, second = spottings_of(track(cosine), 0.4, PROVENANCE)
+    assert (first.frame, first.entry_id, first.variant, first.span_ms) == (28, "e1", "v1", MillisSpan.of(1800, 2440))
+    assert first.cosine == pytest.approx(0.8)
+    assert (second.frame, second.entry_id) == (53, "e0")
+
+
+def test_nothing_found_is_an_answer() -> None:
+    assert spottings_of(track(np.full((30, 1), 0.2, np.float32)), 0.4, PROVENANCE) == ()
+    assert spottings_of(track(np.full((30, 1), -np.inf, np.float32)), -1.0, PROVENANCE) == ()
+
+
+@given(curves.filter(lambda x: len(x) > 1), st.integers(1, 9), st.integers(0, 8))
+def test_findings_of_a_word_do_not_overlap(curve: np.ndarray, stride: int, pulled_back: int) -> None:
+    similarity = track(curve[:, None], stride, min(pulled_back, stride - 1))
+    spans = [s.span_ms for s in spottings_of(similarity, -1.0, PROVENANCE)]
+    assert all(a.stop <= b.start for a, b in itertools.pairwise(spans))
+
+
+def test_only_the_windows_that_are_searched_can_be_found() -> None:
+    cosine = np.full((60, 1), 0.1, np.float32)
+    cosine[[10, 50]] = ((0.9,), (0.8,))
+    inside = np.arange(60) > 30
+    assert [s.frame for s in spottings_of(limited_to(track(cosine), inside), 0.4, PROVENANCE)] == [58]

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from signspot.domain.dictionary import Entry
+from signspot.domain.spans import TimeAxis
+from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
+from signspot.domain.words import Word
+from signspot.spotting.similarity import similarity
+
+WORD = Word("apple")
+numbers = st.floats(-1e6, 1e6, width=32) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0])
+
+
+def track(vectors: np.ndarray, fingerprint: str = "f") -> EmbeddingTrack:
+    n_frames = len(vectors) + 15 if len(vectors) else 0
+    return EmbeddingTrack("v", WindowGrid(n_frames), TimeAxis(np.arange(n_frames) * 40.0), vectors, fingerprint)
+
+
+def entries(vectors: np.ndarray, fingerprint: str = "f") -> EntryVectors:
+    filed = tuple(Entry(entry_id=str(i), word=WORD) for i in range(len(vectors)))
+    return EntryVectors(WORD, filed, vectors, fingerprint)
+
+
+def cosine_by_hand(a: list[float], b: list[float]) -> float:
+    length_a, length_b = math.sqrt(sum(x * x for x in a)), math.sqrt(sum(x * x for x in b))
+    if not (1e-6 < length_a < math.inf and 1e-6 < length_b < math.inf):
+        return -math.inf
+    return sum(x * y for x, y in zip(a, b, strict=True)) / length_a / length_b
+
+
+@given(
+    hnp.arrays(np.float32, st.tuples(st.integers(0, 6), st.just(3)), elements=numbers),
+    hnp.arrays(np.float32, st.tuples(st.integers(1, 4), st.just(3)), elements=numbers),
+)
+def test_every_cosine_is_the_formula_and_unusable_vectors_score_minus_infinity(
+    windows: np.ndarray, references: np.ndarray
+) -> None:
+    result = similarity(track(windows), entries(references)).cosine
+    for i, a in enumerate(windows.astype(float).tolist()):
+        for j, b in enumerate(references.astype(float).tolist()):
+            assert result[i, j] == pytest.approx(cosine_by_hand(a, b), abs=1e-5)
+
+
+def test_a_window_that_is_not_a_number_never_wins() -> None:
+    windows = np.array([[0, 0, 0], [np.nan, 1, 0], [0.6, 0.8, 0]], np.float32)
+    result = similarity(track(windows), entries(np.array([[1, 0, 0]], np.float32)))
+    assert result.best.argmax() == 2
+
+
+def test_tracks_of_different_models_are_not_compared() -> None:
+    with pytest.raises(ValueError, match="windows by 'a', entries by 'b'"):
+        similarity(track(np.ones((1, 3), np.float32), "a"), entries(np.ones((1, 3), np.float32), "b"))

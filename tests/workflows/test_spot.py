@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+import signspot
+from signspot.domain.corpus import Subtitle
+from signspot.domain.spans import MillisSpan
+from signspot.errors import DictionaryError, InputError, UnknownWord
+from signspot.workflows.spot import SpotOptions, spot
+from signspot.world.colours import ToyWorld
+
+TRUSTED = SpotOptions(isolated=False)
+
+
+@pytest.fixture(scope="module")
+def dictionary(toy_world: ToyWorld) -> signspot.Dictionary:
+    return signspot.open_dictionary(toy_world.dictionary)
+
+
+@pytest.fixture(scope="module")
+def model() -> signspot.Embedder:
+    return signspot.load_model("colour")
+
+
+def test_every_planted_sign_is_found_in_place_and_variant_and_nothing_else(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder
+) -> None:
+    words = ["apple", "garden", "house", "tree", "water"]
+    answer = spot(toy_world.broadcast, words, dictionary=dictionary, model=model)
+    found = list(answer)
+    assert [(s.word, s.variant) for s in found] == [(t.sign.word, t.sign.variant) for t in toy_world.truth]
+    for spotting, truth in zip(found, toy_world.truth, strict=True):
+        shared = min(spotting.span_ms.stop, truth.span_ms.stop) - max(spotting.span_ms.start, truth.span_ms.start)
+        assert shared >= 0.7 * min(spotting.span_ms.duration, truth.span_ms.duration)
+        assert spotting.frame in range(truth.span_ms.start // 40, truth.span_ms.stop // 40)
+    house = answer.words[2]
+    assert (house.word, house.spottings) == ("house", ())
+    assert house.best_cosine is not None
+    assert house.best_cosine < model.threshold
+
+
+def test_subtitles_limit_where_a_word_is_searched(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder
+) -> None:
+    apples = [t for t in toy_world.truth if t.sign.word == "apple"]
+    cue = Subtitle(apples[1].span_ms, "Two APPLES, please.")
+    options = dataclasses.replace(TRUSTED, subtitles=(cue,), padding_ms=0)
+    answer = spot(toy_world.broadcast, ["apple", "tree"], dictionary=dictionary, model=model, options=options)
+    (found,) = answer
+    assert found.span_ms.overlaps(apples[1].span_ms)
+    assert found.provenance.subtitle == cue
+    assert answer.words[1].searched_ms == ()
+
+
+def test_without_words_all_that_the_subtitles_mention_are_searched(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder
+) -> None:
+    subtitles = signspot.read_subtitles(toy_world.subtitles).subtitles
+    options = dataclasses.replace(TRUSTED, subtitles=subtitles)
+    answer = spot(toy_world.broadcast, [], dictionary=dictionary, model=model, options=options)
+    assert [word.word for word in answer.words] == ["apple", "garden", "house", "tree", "water"]
+    assert len(list(answer)) == len(toy_world.truth)
+
+
+def test_a_word_inside_a_longer_phrase_of_the_dictionary_is_no_mention(
+    toy_world: ToyWorld, model: signspot.Embedder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "dictionary"
+    shutil.copytree(toy_world.dictionary, folder)
+    shutil.copytree(folder / "tree", folder / "apple tree")
+    options = dataclasses.replace(TRUSTED, subtitles=(Subtitle(MillisSpan.of(0, 60_000), "An apple tree."),))
+    dictionary = signspot.open_dictionary(folder)
+    answer = spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=options)
+    assert answer.words[0].searched_ms == ()
+
+
+def test_an_unknown_word_brings_suggestions(dictionary: signspot.Dictionary, model: signspot.Embedder) -> None:
+    with pytest.raises(UnknownWord, match=r"aple: the dictionary has no entry for this word: did you mean apple\?"):
+        spot("x.mp4", ["aple"], dictionary=dictionary, model=model)
+
+
+def test_no_words_and_no_subtitles_is_explained(dictionary: signspot.Dictionary, model: signspot.Embedder) -> None:
+    with pytest.raises(InputError, match="none given: name the words to look for"):
+        spot("x.mp4", [], dictionary=dictionary, model=model)
+
+
+@pytest.mark.parametrize("threshold", [1.5, -2, float("nan")])
+def test_an_impossible_threshold_is_refused(threshold: float) -> None:
+    with pytest.raises(InputError, match="is no cosine: give a number from -1 to 1"):
+        SpotOptions(threshold=threshold)
+
+
+def test_a_broken_dictionary_clip_is_left_out_and_named(
+    toy_world: ToyWorld, model: signspot.Embedder, tmp_path: Path
+) -> None:
+    folder = tmp_path / "dictionary"
+    shutil.copytree(toy_world.dictionary, folder)
+    (folder / "apple" / "apple_2.mp4").write_bytes(b"not a video")
+    dictionary = signspot.open_dictionary(folder)
+    answer = spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=TRUSTED)
+    assert {s.variant for s in answer} == {"1"}
+    assert any("apple_2.mp4" in warning for warning in answer.warnings)
+    (folder / "apple" / "apple_1.mp4").write_bytes(b"")
+    with pytest.raises(DictionaryError, match="none of the dictionary's clips of this word can be read"):
+        spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=TRUSTED)
+
+
+def test_the_decoding_process_changes_nothing(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder
+) -> None:
+    both = [
+        [(s.spotting_id, s.cosine) for s in spot(toy_world.broadcast, ["tree"], dictionary=dictionary, model=model,
+                                                 options=SpotOptions(isolated=isolated))]
+        for isolated in (True, False)
+    ]  # fmt: skip
+    assert both[0] == both[1]
