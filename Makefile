@@ -28,7 +28,7 @@ lint: $(READY) ## style and types
 	$(BIN)/mypy
 
 soak: $(READY) ## the long suites
-	$(BIN)/python -m pytest -n 2 -m soak --timeout 3600
+	$(BIN)/python -m pytest -n 2 -m soak --timeout 3600 --hypothesis-profile explore
 
 bench: $(READY) ## timings, one script per speed claim
 	@for script in $(wildcard benchmarks/bench_*.py); do $(BIN)/python $$script || exit 1; done

@@ -159,7 +159,8 @@ WITH_END = ('begin="{a}s" end="{b}s"', 'begin="{a}s" dur="{b}s"', 'dur="{b}s"', 
 def documents(draw: st.DrawFn) -> bytes:
     """Nested containers in parallel and in sequence, with every paragraph a word of its own.
 
-    A container with a begin has an end too: without one, ttconv 1.2 mixes up the clocks of parent and child.
+    A container with a begin, or with one before it in a sequence, has an end too: without one, ttconv 1.2 mixes up the
+    clocks of parent and child.
     """
     words = count()
 
@@ -170,11 +171,14 @@ def documents(draw: st.DrawFn) -> bytes:
     def paragraph() -> str:
         return f"<p {times((*WITH_END, BEGIN))}>w{next(words)}x</p>"
 
-    def division(depth: int) -> str:
+    def division(depth: int, *, in_turn: bool = False) -> str:
         kind = draw(st.sampled_from(["", 'timeContainer="seq"', 'timeContainer="par"']))
-        n_inside = draw(st.integers(1, 3))
-        inside = [division(depth - 1) if depth and draw(st.booleans()) else paragraph() for _ in range(n_inside)]
-        return f"<div {kind} {times(WITH_END)}>{''.join(inside)}</div>"
+        n_inside, is_sequence = draw(st.integers(1, 3)), "seq" in kind
+        inside = [
+            division(depth - 1, in_turn=is_sequence) if depth and draw(st.booleans()) else paragraph()
+            for _ in range(n_inside)
+        ]
+        return f"<div {kind} {times(WITH_END[:4] if in_turn else WITH_END)}>{''.join(inside)}</div>"
 
     return ttml("".join(division(2) for _ in range(draw(st.integers(1, 2)))))
 
