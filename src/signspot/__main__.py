@@ -1,6 +1,6 @@
 """`python -m signspot` is the command `signspot`."""
 
-from signspot.cli.main import main
+from signspot.cli.entry import main
 
 if __name__ == "__main__":
     main()

@@ -47,6 +47,8 @@ def refuse_existing(path: Path, *, overwrite: bool = False) -> None:
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
+    except OSError as error:  # a name that is too long, say
+        raise InputError(path, f"cannot be a file ({error.strerror or error})", "choose another name") from error
     if stat.S_ISDIR(mode):
         raise InputError(path, "is a folder", "name a file to write")
     if not overwrite:

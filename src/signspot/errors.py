@@ -67,7 +67,7 @@ class UnknownWord(InputError):
     @classmethod
     def named(cls, word: str, near: tuple[str, ...]) -> UnknownWord:
         """Say which word is missing and which of the dictionary's words look like it."""
-        fix = f"did you mean {', '.join(near)}?" if near else "`signspot dictionary check` lists the words it holds"
+        fix = f"did you mean {', '.join(near)}?" if near else "`signspot dictionary check DIR --words` lists them"
         return cls(word, "the dictionary has no entry for this word", fix)
 
 

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import json
+import os
+import pty
 import shutil
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -124,6 +129,106 @@ def test_a_batch_goes_on_and_lists_what_failed(
     assert "1 of 3 videos failed" in capsys.readouterr().err
 
 
+def test_a_list_of_failures_replaces_only_one_of_its_own(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos, failures = tmp_path / "videos", tmp_path / "failures.jsonl"
+    videos.mkdir()
+    shutil.copy(toy_world.broadcast, videos / "a.mp4")
+    (videos / "b.mp4").write_bytes(b"broken")
+    failures.write_text("my own notes")
+    for precious in (failures, videos / "a.mp4"):
+        before = precious.read_bytes()
+        assert spot(toy_world, "apple", "--failures", str(precious), source=videos) == 2
+        assert "is no list of failures" in capsys.readouterr().err
+        assert precious.read_bytes() == before
+    failures.unlink()
+    assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 1
+    assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 1
+    (videos / "b.mp4").unlink()
+    assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 0
+    assert not failures.exists(), "a list of an earlier run is no longer true"
+
+
+def test_a_video_that_a_batch_cannot_take_is_named(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for name in ("y.mp4", "y.mov"):
+        shutil.copy(toy_world.broadcast, videos / name)
+    (videos / "notes.txt").write_text("not a video, and no trouble")
+    failures = tmp_path / "failed.jsonl"
+    assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 1
+    assert "1 of 2 videos failed" in capsys.readouterr().err
+    assert "notes.txt" not in failures.read_text()
+
+
+def test_subtitles_beside_the_videos_are_found_and_a_video_without_them_fails_alone(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a.mp4", "b.mp4"):
+        shutil.copy(toy_world.broadcast, tmp_path / name)
+    shutil.copy(toy_world.subtitles, tmp_path / "a.en.vtt")
+    failures = tmp_path / "failed.jsonl"
+    assert spot(toy_world, "-s", str(tmp_path), "--failures", str(failures), "--json", source=tmp_path) == 1
+    captured = capsys.readouterr()
+    (answer,) = json.loads(captured.out)
+    assert len(answer["spottings"]) == len(toy_world.truth)
+    assert "b.mp4: no subtitles of this name" in captured.err
+
+
+def test_outputs_of_a_batch_that_exist_are_refused_before_any_work(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos, captions = tmp_path / "videos", tmp_path / "captions"
+    videos.mkdir()
+    captions.mkdir()
+    shutil.copy(toy_world.broadcast, videos / "a.mp4")
+    (captions / "a.vtt").write_text("mine")
+    table = tmp_path / "t.csv"
+    assert spot(toy_world, "apple", "--vtt", str(captions), "--csv", str(table), source=videos) == 2
+    assert "a.vtt: exists already" in capsys.readouterr().err
+    assert not table.exists()
+
+
+def test_json_in_a_file_is_json_on_the_screen(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "answer.json"
+    assert spot(toy_world, "apple", "house", "--json", str(target)) == 0
+    capsys.readouterr()
+    assert spot(toy_world, "apple", "house", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(target.read_text())
+
+
+def test_progress_bars_and_results_do_not_mix(toy_world: ToyWorld, tmp_path: Path) -> None:
+    """With a person at the terminal and the results in a file, both are whole."""
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for name in ("a.mp4", "b.mp4"):
+        shutil.copy(toy_world.broadcast, videos / name)
+    command = ["spot", str(videos), "apple", "-d", str(toy_world.dictionary), "--trust"]
+    terminal, its_end = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with (tmp_path / "out.txt").open("w") as out:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "signspot", *command], stdout=out, stderr=its_end, env=environment
+        )
+        os.close(its_end)
+        shown = b""
+        with contextlib.suppress(OSError):  # the terminal closes with the program
+            while block := os.read(terminal, 4096):
+                shown += block
+        assert run.wait() == 0
+    os.close(terminal)
+    results = (tmp_path / "out.txt").read_text()
+    assert results.count("apple/apple_") == 6
+    assert "reading" not in results
+    assert b"reading" in shown
+    assert b"apple/apple_" not in shown
+
+
 def test_an_elan_file_gets_tiers_beside_its_own(toy_world: ToyWorld, tmp_path: Path) -> None:
     first, second = tmp_path / "first.eaf", tmp_path / "second.eaf"
     assert spot(toy_world, "tree", "--eaf", str(first)) == 0
@@ -178,7 +283,7 @@ def test_a_corpus_check_pairs_videos_with_subtitles(
 def test_a_bug_is_told_in_one_line_with_exit_code_4(
     toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("signspot.workflows.spot_files.load_model", lambda name: 1 / 0)
+    monkeypatch.setattr("signspot.workflows.spot_files.load_model", lambda *_, **__: 1 / 0)
     assert spot(toy_world, "apple") == 4
     message = capsys.readouterr().err
     assert "this is a bug in signspot: ZeroDivisionError" in message

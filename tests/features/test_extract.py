@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,9 +15,21 @@ from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH, WindowGrid
 from signspot.domain.words import Word
 from signspot.errors import VideoError
-from signspot.features.extract import ExtractOptions, embed_entry, embed_video, window_batches
+from signspot.features.extract import ExtractOptions, Sampling, embed_entry, embed_video, window_batches
+from signspot.media.reader import VideoReader, media_sha256
+from signspot.media.sampling import consecutive_clips, random_clips
 from signspot.media.writer import VideoWriter
 from signspot.models.colour import ColourEmbedder
+from tests.models.networks import embedder_of, moving_frames, tiny_head, tiny_i3d, tiny_s3d
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Small networks are fastest on one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def numbered(n_frames: int) -> list[np.ndarray]:
@@ -66,6 +80,17 @@ def test_an_entry_has_the_same_vector_in_every_run(tmp_path: Path) -> None:
     assert first.tolist() != other_seed.tolist()
 
 
+def test_a_clip_has_the_same_vector_under_any_name(tmp_path: Path) -> None:
+    first = write_strip(tmp_path / "apple.mp4", [(255, 0, 0), (0, 0, 255), (255, 255, 0)])
+    second = tmp_path / "elsewhere.mp4"
+    second.write_bytes(first.read_bytes())
+    made = [
+        embed_entry(Entry(entry_id=path.name, word=Word("apple"), video=path), ColourEmbedder(), isolated=False)
+        for path in (first, second)
+    ]
+    assert made[0].tolist() == made[1].tolist()
+
+
 def test_an_entry_without_a_video_says_so() -> None:
     with pytest.raises(VideoError, match="the dictionary has no video for this entry"):
         embed_entry(Entry(entry_id="a", word=Word("apple")), ColourEmbedder())
@@ -75,3 +100,65 @@ def test_a_dictionary_clip_of_minutes_is_refused(tmp_path: Path) -> None:
     video = write_strip(tmp_path / "long.mp4", [(9, 9, 9)], frames_each=25 * 121)
     with pytest.raises(VideoError, match="longer than two minutes"):
         embed_entry(Entry(entry_id="a", word=Word("apple"), video=video), ColourEmbedder(), isolated=False)
+
+
+def write_noise(path: Path, n_frames: int) -> Path:
+    with VideoWriter(path, width=64, height=64) as writer:
+        for number, pixels in enumerate(moving_frames(n_frames)):
+            writer.write(pixels, number * FRAME_MS)
+    return path
+
+
+def pixels_of(path: Path) -> np.ndarray:
+    with VideoReader(path, isolated=False) as reader:
+        return np.stack([frame.pixels for frame in reader])
+
+
+@pytest.mark.parametrize("n_frames", [1, 15, 16, 17, 30])
+def test_a_network_sees_the_windows_of_the_grid_at_every_stride(tmp_path: Path, n_frames: int) -> None:
+    episode = Episode(video_id="noise", video=write_noise(tmp_path / "noise.mp4", n_frames))
+    frames = pixels_of(episode.video)
+    model = embedder_of(tiny_i3d(), tiny_head())
+    for stride in range(1, 6):
+        track = embed_video(episode, model, options=ExtractOptions(stride=stride, isolated=False)).track
+        numbers = track.grid.starts()[:, None] + np.arange(CLIP_LENGTH)
+        expected = model.embed(frames[np.minimum(numbers, n_frames - 1)])
+        assert track.vectors.shape == expected.shape
+        assert np.abs(track.vectors - expected).max() < 1e-4
+        assert track.fingerprint == model.fingerprint
+
+
+def test_a_network_that_cannot_share_is_run_window_by_window(tmp_path: Path) -> None:
+    episode = Episode(video_id="noise", video=write_noise(tmp_path / "noise.mp4", 20))
+    frames = pixels_of(episode.video)
+    model = embedder_of(tiny_s3d(gated=True))
+    track = embed_video(episode, model, options=ExtractOptions(isolated=False)).track
+    expected = model.embed(np.stack([frames[s : s + CLIP_LENGTH] for s in range(5)]))
+    assert np.abs(track.vectors - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize("sampling", ["random", "consecutive"])
+def test_the_clips_of_an_entry_are_averaged_before_the_head(tmp_path: Path, sampling: Sampling) -> None:
+    """Paper 3.2: one vector per dictionary video, the mean of the trunk's vectors; the head comes after."""
+    entry = Entry(entry_id="apple", word=Word("apple"), video=write_noise(tmp_path / "apple.mp4", 56))
+    model = embedder_of(tiny_i3d(), tiny_head())
+    rng = np.random.default_rng([0, *bytes.fromhex(media_sha256(tmp_path / "apple.mp4"))])
+    numbers = (random_clips if sampling == "random" else consecutive_clips)(56, rng)
+    trunk = model.trunk_vectors(pixels_of(tmp_path / "apple.mp4")[numbers])
+    vector = embed_entry(entry, model, isolated=False, sampling=sampling)
+    assert len(numbers) > 1
+    np.testing.assert_allclose(vector, model.head_vectors(trunk.mean(axis=0, keepdims=True))[0], atol=1e-5)
+    after_the_head = model.head_vectors(trunk).mean(axis=0)
+    assert np.abs(vector - after_the_head).max() > 1e-4
+
+
+def test_progress_is_reported_while_a_network_shares(tmp_path: Path) -> None:
+    episode = Episode(video_id="noise", video=write_noise(tmp_path / "noise.mp4", 30))
+    seen: list[float] = []
+    embed_video(
+        episode,
+        embedder_of(tiny_i3d()),
+        options=ExtractOptions(isolated=False),
+        progress=lambda done, expected: seen.append(done),
+    )
+    assert seen == pytest.approx([number * FRAME_MS for number in range(30)])

@@ -292,7 +292,11 @@ def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 
 
 def test_json_that_is_no_table_is_refused(tmp_path: Path) -> None:
-    for content, words in (("{}", "not an array"), ("[[]]", "row 1 is not an object"), ("[{}]", "row 1: no video_id")):
+    for content, words in (
+        ("{}", "row 1: no video_id"),
+        ("[[]]", "row 1 is not an object"),
+        ("[{}]", "row 1: no video_id"),
+    ):
         (tmp_path / "t.json").write_text(content)
         with pytest.raises(FormatError, match=words):
             list(read_spottings(tmp_path / "t.json"))

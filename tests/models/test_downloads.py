@@ -93,19 +93,19 @@ def names(folder: Path) -> set[str]:
 
 def test_a_file_is_fetched_once_and_its_hash_recorded(server: Server, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    path = fetch("mlp", tmp_path, base_url=server.url, progress=lambda done, total: seen.append((done, total)))
+    path = fetch("bsldict-mlp", tmp_path, base_url=server.url, progress=lambda done, total: seen.append((done, total)))
     assert path.read_bytes() == CONTENT
     assert seen[-1] == (len(CONTENT), len(CONTENT)) and seen == sorted(seen)
     record = json.loads((tmp_path / f"{FILE}.sha256.json").read_text())
     assert record["sha256"] == hashlib.sha256(CONTENT).hexdigest()
     assert names(tmp_path) == {FILE, f"{FILE}.sha256.json"}
-    assert fetch("mlp", tmp_path, base_url=server.url) == path
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url) == path
     assert len(server.asked) == 1
 
 
 def test_a_cut_connection_is_taken_up_where_it_broke(server: Server, tmp_path: Path) -> None:
     server.cuts = [100_000, 50_000, 0, -1]
-    path = fetch("mlp", tmp_path, base_url=server.url, policy=HASTY)
+    path = fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY)
     assert path.read_bytes() == CONTENT
     assert server.asked == ["", "bytes=100000-", "bytes=150000-", "bytes=150000-"]
 
@@ -115,19 +115,19 @@ def test_a_later_run_takes_up_what_an_earlier_one_left(server: Server, tmp_path:
     with pytest.raises(
         EnvironmentProblem, match=r"could not be fetched .*check the network, or get the file another way"
     ):
-        fetch("mlp", tmp_path, base_url=server.url, policy=HASTY)
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY)
     assert FILE not in names(tmp_path)
     server.cuts = [-1]
-    assert fetch("mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
     assert server.asked[-1] == "bytes=200000-"
 
 
 def test_halves_of_two_versions_are_never_joined(server: Server, tmp_path: Path) -> None:
     server.cuts = [200_000, 0]
     with pytest.raises(EnvironmentProblem):
-        fetch("mlp", tmp_path, base_url=server.url, policy=HASTY)
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY)
     server.cuts, server.etag, server.content = [-1], '"v2"', b"new" * 100_000
-    assert fetch("mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == b"new" * 100_000
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == b"new" * 100_000
 
 
 @pytest.mark.parametrize("etag", ['"v1"', "", 'W/"weak"'])
@@ -135,47 +135,47 @@ def test_a_server_that_cannot_resume_is_asked_for_the_whole_file_again(
     server: Server, tmp_path: Path, etag: str
 ) -> None:
     server.ranges, server.cuts, server.etag = False, [100_000, -1], etag
-    assert fetch("mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
 
 
 def test_a_part_the_server_cannot_continue_is_dropped(server: Server, tmp_path: Path) -> None:
     server.cuts, server.status = [100_000, -1], [200, 416, 200]
-    assert fetch("mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
     assert server.asked == ["", "bytes=100000-", ""]
 
 
 def test_a_wrong_part_is_dropped(server: Server, tmp_path: Path) -> None:
     server.cuts, server.headers = [100_000, -1], {}
     with pytest.raises(EnvironmentProblem):
-        fetch("mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1))
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1))
     server.headers = {"Content-Range": "bytes 5-511999/512000"}
     with pytest.raises(EnvironmentProblem, match="another part of the file"):
-        fetch("mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1))
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1))
     server.headers = {}
-    assert fetch("mlp", tmp_path, base_url=server.url).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url).read_bytes() == CONTENT
 
 
 def test_a_changed_file_on_the_disk_is_noticed(server: Server, tmp_path: Path) -> None:
-    path = fetch("mlp", tmp_path, base_url=server.url)
+    path = fetch("bsldict-mlp", tmp_path, base_url=server.url)
     path.write_bytes(CONTENT[:-1] + b"x")
     with pytest.raises(InputError, match="has changed since it was fetched"):
-        fetch("mlp", tmp_path, base_url=server.url)
+        fetch("bsldict-mlp", tmp_path, base_url=server.url)
 
 
 def test_a_changed_file_on_the_server_is_not_published(server: Server, tmp_path: Path) -> None:
-    path = fetch("mlp", tmp_path, base_url=server.url)
+    path = fetch("bsldict-mlp", tmp_path, base_url=server.url)
     path.unlink()
     server.content = b"evil" * 1000
     with pytest.raises(InputError, match="not the one recorded before"):
-        fetch("mlp", tmp_path, base_url=server.url)
+        fetch("bsldict-mlp", tmp_path, base_url=server.url)
     assert not path.exists()
     server.content = CONTENT
-    assert fetch("mlp", tmp_path, base_url=server.url).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url).read_bytes() == CONTENT
 
 
 def test_a_file_brought_by_hand_is_taken_and_recorded_without_a_network(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"by hand")
-    assert fetch("mlp", tmp_path).read_bytes() == b"by hand"
+    assert fetch("bsldict-mlp", tmp_path).read_bytes() == b"by hand"
     assert json.loads((tmp_path / f"{FILE}.sha256.json").read_text())["n_bytes"] == 7
 
 
@@ -183,7 +183,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"x")
     (tmp_path / f"{FILE}.sha256.json").write_text("{")
     with pytest.raises(InputError, match=r"sha256\.json: is damaged"):
-        fetch("mlp", tmp_path)
+        fetch("bsldict-mlp", tmp_path)
 
 
 @pytest.mark.parametrize(("status", "n_requests"), [(404, 1), (403, 1), (503, 3)])
@@ -192,13 +192,13 @@ def test_a_refusal_of_the_server_is_final_unless_it_may_pass(
 ) -> None:
     server.status = [status]
     with pytest.raises((InputError, EnvironmentProblem), match=f"the server answers {status}"):
-        fetch("mlp", tmp_path, base_url=server.url, policy=HASTY)
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY)
     assert len(server.asked) == n_requests
 
 
 def test_a_server_that_recovers_is_forgiven(server: Server, tmp_path: Path) -> None:
     server.status = [503, 500, 200]
-    assert fetch("mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_an_answer_that_cannot_be_the_file_is_refused(
 ) -> None:
     server.headers = headers
     with pytest.raises((InputError, EnvironmentProblem), match=words):
-        fetch("mlp", tmp_path, base_url=server.url, policy=HASTY)
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY)
     assert FILE not in names(tmp_path)
 
 
@@ -225,24 +225,24 @@ def test_an_answer_that_cannot_be_the_file_is_refused(
 def test_a_redirect_to_another_place_is_not_followed(server: Server, tmp_path: Path, target: str) -> None:
     server.status, server.headers = [302], {"Location": target}
     with pytest.raises(InputError, match="the server points elsewhere"):
-        fetch("mlp", tmp_path, base_url=server.url, policy=HASTY)
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY)
 
 
 def test_a_redirect_within_the_host_is_followed(server: Server, tmp_path: Path) -> None:
     server.status, server.headers = [301, 200], {"Location": "/moved/here"}
-    assert fetch("mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=HASTY).read_bytes() == CONTENT
 
 
 def test_a_silent_and_a_dripping_server_are_given_up_on(server: Server, tmp_path: Path) -> None:
     server.pause_seconds = 2
     started = time.monotonic()
     with pytest.raises(EnvironmentProblem, match="timed out"):
-        fetch("mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1, timeout_seconds=0.3))
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1, timeout_seconds=0.3))
     assert time.monotonic() - started < 2
     server.pause_seconds = 0.2
     slow = FetchPolicy(attempts=1, timeout_seconds=0.5, slowest_bytes_per_second=10_000_000)
     with pytest.raises(EnvironmentProblem, match="the server is too slow"):
-        fetch("mlp", tmp_path, base_url=server.url, policy=slow)
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=slow)
 
 
 def test_without_a_network_the_message_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,11 +250,11 @@ def test_without_a_network_the_message_says_what_to_do(tmp_path: Path, monkeypat
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}/"
         with pytest.raises(EnvironmentProblem, match=r"Connection refused.*put it at .*mlp.pth.tar"):
-            fetch("mlp", tmp_path, base_url=address, policy=HASTY)
+            fetch("bsldict-mlp", tmp_path, base_url=address, policy=HASTY)
     monkeypatch.delenv("https_proxy", raising=False)
     monkeypatch.delenv("HTTPS_PROXY", raising=False)
     with pytest.raises(EnvironmentProblem, match="no network"):
-        fetch("mlp", tmp_path, base_url="https://no-such-host.invalid/", policy=HASTY)
+        fetch("bsldict-mlp", tmp_path, base_url="https://no-such-host.invalid/", policy=HASTY)
 
 
 def test_a_private_address_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,20 +262,20 @@ def test_a_private_address_is_not_asked(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.delenv("HTTPS_PROXY", raising=False)
     for host in ("10.0.0.1", "169.254.169.254", "192.168.1.1", "[fe80::1]"):
         with pytest.raises(InputError, match="not public"):
-            fetch("mlp", tmp_path, base_url=f"https://{host}/", policy=HASTY)
+            fetch("bsldict-mlp", tmp_path, base_url=f"https://{host}/", policy=HASTY)
 
 
 @pytest.mark.parametrize("address", ["http://example.org/", "ftp://example.org/", "file:///etc/", "", "https://u:p@h/"])
 def test_only_https_is_spoken_beyond_this_machine(tmp_path: Path, address: str) -> None:
     with pytest.raises(InputError, match="is not an https address"):
-        fetch("mlp", tmp_path, base_url=address)
+        fetch("bsldict-mlp", tmp_path, base_url=address)
 
 
 def test_an_unknown_name_and_a_missing_folder_are_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="choose one of: bsl1k, "):
         fetch("nonsense", tmp_path)
     with pytest.raises(InputError, match="does not exist"):
-        fetch("mlp", tmp_path / "missing")
+        fetch("bsldict-mlp", tmp_path / "missing")
 
 
 def test_two_downloads_of_one_file_do_not_meet(server: Server, tmp_path: Path) -> None:
@@ -284,10 +284,10 @@ def test_two_downloads_of_one_file_do_not_meet(server: Server, tmp_path: Path) -
     def again(done: int, total: int) -> None:
         if not messages:
             with pytest.raises(InputError, match="another process") as caught:
-                fetch("mlp", tmp_path, base_url=server.url)
+                fetch("bsldict-mlp", tmp_path, base_url=server.url)
             messages.append(str(caught.value))
 
-    assert fetch("mlp", tmp_path, base_url=server.url, progress=again).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url, progress=again).read_bytes() == CONTENT
     assert messages
 
 
@@ -298,7 +298,7 @@ from signspot.errors import EnvironmentProblem
 from signspot.models.downloads import fetch
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:
-    fetch("mlp", Path(sys.argv[1]), base_url=sys.argv[2])
+    fetch("bsldict-mlp", Path(sys.argv[1]), base_url=sys.argv[2])
 except EnvironmentProblem as error:
     print(error)
 """
@@ -309,7 +309,7 @@ def test_a_full_disk_is_named_and_the_next_run_goes_on(server: Server, tmp_path:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "the disk is full: free some space and run the same command again" in done.stdout
     assert FILE not in names(tmp_path)
-    assert fetch("mlp", tmp_path, base_url=server.url).read_bytes() == CONTENT
+    assert fetch("bsldict-mlp", tmp_path, base_url=server.url).read_bytes() == CONTENT
     assert server.asked == ["", "bytes=200000-"]
 
 
@@ -319,7 +319,7 @@ def test_a_disk_too_small_for_the_file_is_named_before_anything_is_written(serve
         pytest.skip("mounting a small disk is not permitted here")
     try:
         with pytest.raises(EnvironmentProblem, match=r"needs 1 MB, but the disk has 0 MB left: free some space"):
-            fetch("mlp", tmp_path, base_url=server.url)
+            fetch("bsldict-mlp", tmp_path, base_url=server.url)
         assert FILE not in names(tmp_path)
     finally:
         subprocess.run(["umount", tmp_path], check=True)
@@ -327,4 +327,4 @@ def test_a_disk_too_small_for_the_file_is_named_before_anything_is_written(serve
 
 def test_every_released_file_has_its_own_name() -> None:
     assert len({download.file_name for download in DOWNLOADS.values()}) == len(DOWNLOADS)
-    assert {"bsldict", "i3d-mlp", "bsl1k", "kinetics", "wlasl16"} <= set(DOWNLOADS)
+    assert {"bsldict", "bsldict-dictionary", "bsl1k", "kinetics", "wlasl16"} <= set(DOWNLOADS)

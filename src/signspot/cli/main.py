@@ -6,14 +6,16 @@ Exit codes: 0 done, 1 a batch or a check that found problems, 2 wrong input, 3 s
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 
 import typer
 
-from signspot.cli import check, demo, spot
+from signspot.cli import check, demo, embed, models, spot
 from signspot.errors import SignspotError, one_line
 
 BUG = 4
@@ -23,31 +25,48 @@ app = typer.Typer(
     name="signspot",
     help="Find signs in sign-language video: whether, where and in which variant.",
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"signspot {importlib.metadata.version('signspot')}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     debug: bool = typer.Option(False, "--debug", help="Show the whole traceback of an error."),
+    version: bool = typer.Option(False, "--version", is_eager=True, callback=_show_version, help="Show the version."),
 ) -> None:
     """Options that stand before any command."""
 
 
 app.command("demo")(demo.demo)
 app.command("spot")(spot.spot)
+app.command("embed")(embed.embed)
 app.add_typer(check.dictionary_app, name="dictionary")
 app.add_typer(check.corpus_app, name="corpus")
+app.add_typer(models.app, name="models")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave with its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave_in_order)
     # People type --debug anywhere; it belongs to no single command.
     sys.exit(run([word for word in words if word != "--debug"], debug=debug))
+
+
+def _leave_in_order(number: int, _: object) -> None:
+    """A terminal that closes or a machine that shuts down ends the program, but half-written files go first."""
+    raise SystemExit(128 + number)
 
 
 def run(arguments: list[str], *, debug: bool = False) -> int:
@@ -59,6 +78,9 @@ def run(arguments: list[str], *, debug: bool = False) -> int:
     except SignspotError as error:
         return _failed(str(error), error.exit_code, debug)
     except typer.TyperException as error:
+        if "Usage:" in error.format_message():  # a command without its subcommand: show what there is
+            typer.echo(error.format_message())
+            return 2
         return _failed(_explained(error), 2, debug)
     except BrokenPipeError:
         # The reader of our output has left (`signspot ... | head`): leave too, quietly.
@@ -82,7 +104,7 @@ def _with_json_target(arguments: list[str]) -> list[str]:
 def _explained(error: typer.TyperException) -> str:
     context: typer.Context | None = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "signspot"
-    return f"{error.format_message()}: see `{command} --help`"
+    return f"{error.format_message().rstrip('.')}: see `{command} --help`"
 
 
 def _failed(message: str, code: int, debug: bool) -> int:

@@ -10,22 +10,49 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from signspot.errors import one_line
-from signspot.workflows.spot import Progress as Report
+
+
+class Bars:
+    """Call it to show how far a step is; clear it before anything is printed, or the two would mix on the screen."""
+
+    def __init__(self) -> None:
+        self._shown: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._is_watched = sys.stderr.isatty()
+
+    def __call__(self, step: str, done: float, total: float | None) -> None:
+        """Show that `done` of `total` (None: unknown) of a step is done."""
+        if not self._is_watched:
+            return
+        if self._shown is None:
+            self._shown = _bars()
+            self._shown.start()
+        if step not in self._tasks:
+            for task in self._tasks.values():
+                self._shown.update(task, visible=False)
+            self._tasks[step] = self._shown.add_task(one_line(step), total=total)
+        self._shown.update(self._tasks[step], completed=done, total=total, visible=True)
+
+    def clear(self) -> None:
+        """Take the bars off the screen; the next call shows new ones."""
+        if self._shown is not None:
+            self._shown.stop()
+        self._shown, self._tasks = None, {}
 
 
 @contextmanager
-def progress_bars() -> Iterator[Report | None]:
-    """Give a function that shows how far each step is; None where the error stream is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
+def progress_bars() -> Iterator[Bars]:
+    """Bars that are gone when the block ends."""
+    bars = Bars()
+    try:
+        yield bars
+    finally:
+        bars.clear()
+
+
+def _bars() -> Progress:
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def report(step: str, done: float, total: float | None) -> None:
-            if step not in tasks:
-                tasks[step] = bars.add_task(one_line(step), total=total)
-            bars.update(tasks[step], completed=done, total=total)
-
-        yield report
+    # Results go to the standard output, which may be a file: nothing but the bars passes through here.
+    return Progress(
+        *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
+    )

@@ -13,7 +13,6 @@ from rich.text import Text
 from signspot.domain.results import VideoAnswer, WordAnswer
 from signspot.errors import one_line
 from signspot.formats.spotting_rows import clock
-from signspot.formats.tables import spotting_record
 
 
 def warn(message: str) -> None:
@@ -32,22 +31,6 @@ def print_json(value: object) -> None:
     """One JSON document on the standard output."""
     json.dump(value, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
     sys.stdout.write("\n")
-
-
-def answer_record(answer: VideoAnswer) -> dict[str, object]:
-    """The JSON form of an answer: the findings, and for every word whether it was found and how close it came."""
-    return {
-        "video_id": answer.video_id,
-        "duration_ms": answer.duration_ms,
-        "threshold": answer.threshold,
-        "partial": answer.partial,
-        "warnings": list(answer.warnings),
-        "words": [
-            {"word": word.word, "found": len(word.spottings), "best_cosine": _rounded(word.best_cosine)}
-            for word in answer.words
-        ],
-        "spottings": [spotting_record(spotting) for spotting in answer],
-    }
 
 
 def print_answer(answer: VideoAnswer) -> None:
@@ -76,7 +59,3 @@ def _absence(word: WordAnswer, threshold: float) -> str:
     if word.best_cosine is None:
         return "not found: no window could be compared"
     return f"not found (closest {word.best_cosine:.3f}, needed {threshold:.3f})"
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)

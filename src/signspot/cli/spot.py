@@ -6,11 +6,13 @@ from pathlib import Path
 
 import typer
 
+from signspot.cli.embed import default_store
 from signspot.cli.progress import progress_bars
-from signspot.cli.show import answer_record, print_answer, print_json, warn, warn_of
+from signspot.cli.show import print_answer, print_json, warn, warn_of
 from signspot.errors import one_line
+from signspot.formats.tables import answer_record
 from signspot.text.subtitles import SubtitleOptions
-from signspot.workflows.outputs import Output, Outputs
+from signspot.workflows.outputs import SHARED, Output, Outputs
 from signspot.workflows.spot import SpotOptions
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 
@@ -18,18 +20,24 @@ FAILURES_FOUND = 1
 
 
 def spot(
-    video: Path = typer.Argument(metavar="VIDEO", help="A video, a folder of videos, or an ELAN file."),
+    video: Path = typer.Argument(metavar="VIDEO", help="A video, a folder or list of videos, or an ELAN file."),
     words: list[str] | None = typer.Argument(None, metavar="WORD", help="The words to look for."),
     dictionary: Path = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips."),
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Search a word only where these mention it (without words: all they mention)."
     ),
     shift: float = typer.Option(0.0, "--shift", metavar="SECONDS", help="Move the subtitles later (or earlier: -2.5)."),
+    padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="Search so far around a subtitle, too."),
+    encoding: str = typer.Option("", "--encoding", help="Of the subtitles, such as windows-1252, if not recognised."),
     drift: float = typer.Option(1.0, "--drift", metavar="FACTOR", help="Stretch subtitle times, such as 1.001."),
     vocabulary: Path | None = typer.Option(
         None, "--vocabulary", help="ELAN .ecv or SignBank .csv: its ids go into the ELAN output."
     ),
     model: str = typer.Option("colour", "--model", "-m", help="The model to compare with."),
+    backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
+    device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
+    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept."),
+    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew."),
     threshold: float | None = typer.Option(None, "--threshold", help="Lowest cosine that counts as found (-1 to 1)."),
     stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
     language: str = typer.Option("en", "--language", help="Written language of words and subtitles."),
@@ -73,10 +81,19 @@ def spot(
         words=tuple(words or ()),
         dictionary=dictionary,
         model=model,
+        backend=backend,
+        device=device,
         subtitles=subtitles,
-        subtitle_options=SubtitleOptions(shift_ms=round(shift * 1000), scale=drift),
+        subtitle_options=SubtitleOptions(shift_ms=round(shift * 1000), scale=drift, encoding=encoding),
         vocabulary=vocabulary,
-        options=SpotOptions(threshold=threshold, stride=stride, language=language, isolated=not trust),
+        options=SpotOptions(
+            threshold=threshold,
+            padding_ms=round(padding * 1000),
+            stride=stride,
+            language=language,
+            isolated=not trust,
+            store=None if no_store else store or default_store(model),
+        ),
         outputs=Outputs({kind: path for kind, path in asked.items() if path is not None}, overwrite),
         failures=failures,
     )
@@ -87,7 +104,10 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
     records, failed, total = [], 0, 0
     with progress_bars() as progress:
         for outcome in spot_files(request, progress):
+            progress.clear()
             total += 1
+            for remark in outcome.remarks:
+                warn(remark)
             if outcome.failure is not None:
                 failed += 1
                 warn(str(outcome.failure))
@@ -99,8 +119,9 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
     if to_screen:
         print_json(records if request.is_batch else records[0])
     if request.is_batch:
-        for table in () if to_screen else request.outputs.tables:
-            typer.echo(f"wrote {table}")
+        for kind, path in request.outputs.paths.items():
+            if kind in SHARED and not to_screen:
+                typer.echo(one_line(f"wrote {path}"))
     if failed:
         warn(f"{failed} of {total} videos failed: see {request.failures}")
         raise typer.Exit(FAILURES_FOUND)

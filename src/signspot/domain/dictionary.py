@@ -52,9 +52,10 @@ class Dictionary:
 
     name: str
     by_word: Mapping[Word, tuple[Entry, ...]]
+    folder: Path | None = field(default=None, compare=False)  # where its manifest and stored vectors lie, if anywhere
 
     @classmethod
-    def of(cls, name: str, entries: Iterable[Entry]) -> Dictionary:
+    def of(cls, name: str, entries: Iterable[Entry], folder: Path | None = None) -> Dictionary:
         """File entries under their words; words sorted, entries in the order given."""
         by_word: dict[Word, list[Entry]] = {}
         seen: set[str] = set()
@@ -63,7 +64,7 @@ class Dictionary:
                 raise ValueError(f"{name}: two entries have the id {entry.entry_id!r}")
             seen.add(entry.entry_id)
             by_word.setdefault(entry.word, []).append(entry)
-        return cls(name, {word: tuple(by_word[word]) for word in sorted(by_word)})
+        return cls(name, {word: tuple(by_word[word]) for word in sorted(by_word)}, folder)
 
     def __len__(self) -> int:
         return sum(len(entries) for entries in self.by_word.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from signspot.domain.corpus import Subtitle
 from signspot.domain.spans import MillisSpan
@@ -91,7 +91,7 @@ class VideoAnswer:
     """What was found in one video; iterating gives the spottings in order of time."""
 
     video_id: str
-    words: tuple[WordAnswer, ...]
+    words: tuple[WordAnswer, ...] = field(repr=False)
     duration_ms: int  # of what could be decoded
     threshold: float  # the lowest cosine that counted as found
     partial: str = ""  # such as "partial, 3:52 of 42:00" where the file is damaged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -130,6 +130,16 @@ class SimilarityTrack:
             return np.empty(0)
         return self.axis.times_ms[np.minimum(self.grid.starts() + self.grid.length // 2, self.grid.n_frames - 1)]
 
+    def summarised(self) -> SimilarityTrack:
+        """Only the best window: enough to say how close a word came."""
+        if not len(self.grid) or not self.entries:
+            return self
+        window, column = (int(i) for i in np.unravel_index(self.cosine.argmax(), self.cosine.shape))
+        grid = WindowGrid(min(self.grid.n_frames, self.grid.length), self.grid.length, self.grid.length)
+        axis = TimeAxis(self.axis.times_ms[: grid.n_frames].copy(), self.axis.origin_ms)
+        cosine = self.cosine[window : window + 1, column : column + 1].copy()
+        return SimilarityTrack(self.word, self.video_id, grid, axis, self.entries[column : column + 1], cosine)
+
     @property
     def best(self) -> FloatArray:
         """The highest cosine of each window over the entries: (n_windows,)."""
@@ -193,3 +203,18 @@ class Embedder(Protocol):
 
     def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         """(n, 16, H, W, 3), uint8 or normalised float32 -> (n, dim) float32 rows of length 1."""
+
+
+@runtime_checkable
+class StagedEmbedder(Embedder, Protocol):
+    """An embedder of two stages, so that vectors of the trunk can be averaged, stored, or made by somebody else."""
+
+    def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
+        """(n, 16, H, W, 3) -> (n, trunk dim) float32."""
+
+    def head_vectors(self, vectors: FloatArray) -> FloatArray:
+        """Vectors of the trunk, or means of them (n, trunk dim), -> (n, dim) float32 rows of length 1."""
+
+    @property
+    def trunk_dim(self) -> int:
+        """The length of a vector of the trunk."""

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.corpus import Episode
 from signspot.domain.dictionary import Entry
-from signspot.domain.tracks import CLIP_LENGTH, Embedder, EmbeddingTrack, FloatArray, Pixels, WindowGrid
+from signspot.domain.tracks import CLIP_LENGTH, Embedder, EmbeddingTrack, FloatArray, Pixels, StagedEmbedder, WindowGrid
 from signspot.errors import VideoError
-from signspot.media.reader import ReadReport, VideoReader
-from signspot.media.sampling import random_clips
+from signspot.media.reader import ReadReport, VideoReader, media_sha256
+from signspot.media.sampling import consecutive_clips, random_clips
+
+if TYPE_CHECKING:
+    from signspot.models.embedder import VideoEmbedder
 
 WINDOWS_PER_BATCH = 64
 LONGEST_ENTRY_FRAMES = 25 * 120  # a dictionary clip shows one sign: two minutes is generous
 
+Sampling = Literal["random", "consecutive"]
 Progress = Callable[[float, float | None], None]  # called with media time done and, if known, expected, both in ms
 
 
@@ -47,17 +53,21 @@ def embed_video(
     """Slide a 16-frame window over the whole video and embed every position."""
     with VideoReader(episode.video, shape=embedder.frame_shape, isolated=options.isolated) as reader:
         frames = _reported(reader, progress)
-        vectors = [embedder.embed(clips) for clips in window_batches(frames, options.stride)]
+        vectors = list(_vectors(frames, embedder, options.stride))
         report = reader.report
     grid = WindowGrid(len(report.axis), stride=options.stride)
     stacked = np.concatenate(vectors) if vectors else np.empty((0, embedder.dim), dtype=np.float32)
     return Extraction(EmbeddingTrack(episode.video_id, grid, report.axis, stacked, embedder.fingerprint), report)
 
 
-def embed_entry(entry: Entry, embedder: Embedder, *, seed: int = 0, isolated: bool = True) -> FloatArray:
-    """One vector for a dictionary clip: the mean over clips at random speed and shift (Paper 3.2).
+def embed_entry(
+    entry: Entry, embedder: Embedder, *, seed: int = 0, isolated: bool = True, sampling: Sampling = "random"
+) -> FloatArray:
+    """One vector (dim,) for a dictionary clip: the mean over clips at random speed and shift (Paper 3.2).
 
-    The draw depends on the seed and the entry only, so an entry has the same vector in every run and in any order.
+    A model with a trunk and a head takes the mean before the head, as in the paper. `consecutive` is the ablation of
+    Paper App. C.1: random shift only. The draw depends on the seed and the content of the clip only, so it has the same
+    vector in every run, in any order, and under any name.
     """
     if entry.video is None:
         raise VideoError(
@@ -69,10 +79,12 @@ def embed_entry(entry: Entry, embedder: Embedder, *, seed: int = 0, isolated: bo
         raise VideoError(
             entry.video, "is longer than two minutes: a dictionary clip shows one sign", "cut the sign out"
         )
-    rng = np.random.default_rng([seed, *entry.entry_id.encode()])
-    clips = np.stack(frames)[random_clips(len(frames), rng)]
-    mean: FloatArray = embedder.embed(clips).mean(axis=0, dtype=np.float64).astype(np.float32)
-    return mean
+    rng = np.random.default_rng([seed, *bytes.fromhex(media_sha256(entry.video))])
+    numbers = random_clips(len(frames), rng) if sampling == "random" else consecutive_clips(len(frames), rng)
+    clips = np.stack(frames)[numbers]
+    vectors = embedder.trunk_vectors(clips) if isinstance(embedder, StagedEmbedder) else embedder.embed(clips)
+    mean: FloatArray = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return embedder.head_vectors(mean[None])[0] if isinstance(embedder, StagedEmbedder) else mean
 
 
 def window_batches(frames: Iterable[Pixels], stride: int, per_batch: int = WINDOWS_PER_BATCH) -> Iterator[Pixels]:
@@ -95,6 +107,40 @@ def window_batches(frames: Iterable[Pixels], stride: int, per_batch: int = WINDO
     if len(starts):
         fill = [pending[-1]] * max(0, CLIP_LENGTH - len(pending))  # as released: the last frame repeats
         yield _windows(pending + fill, starts - first)
+
+
+def _vectors(frames: Iterable[Pixels], embedder: Embedder, stride: int) -> Iterator[FloatArray]:
+    """The rows of a track, in the order of `WindowGrid`."""
+    if isinstance(embedder, StagedEmbedder):
+        # torch takes seconds to load, and only networks need it.
+        from signspot.features.shared import is_shareable
+        from signspot.models.embedder import VideoEmbedder
+
+        if isinstance(embedder, VideoEmbedder) and is_shareable(embedder, stride):
+            yield from _shared_rows(frames, embedder, stride)
+            return
+    yield from (embedder.embed(clips) for clips in window_batches(frames, stride))
+
+
+def _shared_rows(frames: Iterable[Pixels], embedder: VideoEmbedder, stride: int) -> Iterator[FloatArray]:
+    from signspot.features.shared import shared_vectors
+
+    latest: deque[Pixels] = deque(maxlen=CLIP_LENGTH)
+    n_frames = n_windows = 0
+
+    def remembered() -> Iterator[Pixels]:
+        nonlocal n_frames
+        for frame in frames:
+            latest.append(frame)
+            n_frames += 1
+            yield frame
+
+    for vectors in shared_vectors(remembered(), embedder, stride):
+        n_windows += len(vectors)
+        yield embedder.head_vectors(vectors)
+    if n_windows < len(WindowGrid(n_frames, stride=stride)):
+        # A last window that is pulled back, or filled up, is none of those.
+        yield from (embedder.embed(clips) for clips in window_batches(latest, stride=1))
 
 
 def _windows(frames: list[Pixels], starts: npt.NDArray[np.int64]) -> Pixels:

@@ -68,7 +68,8 @@ def read_dictionary(path: Path) -> DictionarySource:
     if not entries:
         what = nothing_usable("clip", problems)
         raise DictionaryError(path, what, "put clips there, named after their words")
-    return DictionarySource(Dictionary.of(name, entries), tuple(problems))
+    folder = path if manifest is None else manifest.parent
+    return DictionarySource(Dictionary.of(name, entries, folder), tuple(problems))
 
 
 def write_dictionary_manifest(dictionary: Dictionary, path: Path, *, overwrite: bool = False) -> None:

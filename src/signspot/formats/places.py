@@ -33,6 +33,7 @@ class Problem:
     where: str
     what: str
     fix: str = ""
+    is_remark: bool = False  # nothing that was meant to be read is missing
 
     def __str__(self) -> str:
         return one_line(": ".join(part for part in (self.where, self.what, self.fix) if part))
@@ -191,4 +192,4 @@ def unread(files: Iterable[Found], where: Path, kind: str = "videos") -> list[Pr
     if not suffixes:
         return []
     counts = ", ".join(f"{count} with {suffix}" for suffix, count in sorted(suffixes.items())[:10])
-    return [Problem(str(where), f"files that are no {kind}: {counts}", "they are left out")]
+    return [Problem(str(where), f"files that are no {kind}: {counts}", "they are left out", is_remark=True)]

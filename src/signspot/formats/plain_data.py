@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,8 @@ import numpy as np
 from signspot.errors import FormatError
 
 MAX_TEXT = 20_000  # characters; longer texts are damaged input
-MAX_NAME = 200  # characters of a name or an id
+MAX_NAME = 255  # characters of a name or an id; no file system takes longer ones
+_NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]")
 _DAMAGED = "get the file again, or correct it"
 
 
@@ -88,9 +90,9 @@ class Node:
         return self.text()
 
     def name(self) -> str:
-        """A text that may serve as an id: short, printable, and never a path out of a folder."""
+        """A text that may serve as an id: short, without control characters, and never a path."""
         text = self.text(MAX_NAME)
-        if not text.strip() or not text.isprintable() or text.startswith(".") or "/" in text or "\\" in text:
+        if not text.strip() or text.startswith(".") or _NOT_IN_NAMES.search(text):
             raise self.is_not("name")
         return text
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TextIO
 
 from signspot.atomic import atomic_output
-from signspot.domain.results import Spotting
+from signspot.domain.results import Spotting, VideoAnswer
 from signspot.errors import FormatError
 from signspot.formats.intake import MAX_FILE_BYTES, MAX_LINE_CHARACTERS, bounded_lines, open_text, require_file
 from signspot.formats.parquet import parquet_rows, write_parquet
@@ -156,10 +156,35 @@ def _too_large(path: Path) -> FormatError:
     return FormatError(path, f"would be larger than {MAX_FILE_BYTES >> 20} MB", "write .jsonl or .parquet instead")
 
 
+def answer_record(answer: VideoAnswer) -> dict[str, object]:
+    """The JSON form of an answer: the findings, and for every word whether it was found and how close it came."""
+    return {
+        "video_id": answer.video_id,
+        "duration_ms": answer.duration_ms,
+        "threshold": answer.threshold,
+        "partial": answer.partial,
+        "warnings": list(answer.warnings),
+        "words": [
+            {
+                "word": word.word,
+                "found": len(word.spottings),
+                "best_cosine": None if word.best_cosine is None else round(word.best_cosine, 6),
+                "was_searched": word.searched_ms != (),
+            }
+            for word in answer.words
+        ],
+        "spottings": [spotting_record(spotting) for spotting in answer],
+    }
+
+
 def _read_json(path: Path) -> Iterator[Spotting]:
-    values = read_json(path)
-    if not isinstance(values, list):
-        raise FormatError(path, "is not an array of spottings", "name a table that signspot wrote")
+    """An array of spottings, an answer that holds some, or an array of answers."""
+    content = read_json(path)
+    answers = content if isinstance(content, list) else [content]
+    values: list[object] = []
+    for answer in answers:
+        held = answer.get("spottings") if isinstance(answer, dict) else None
+        values += held if isinstance(held, list) else [answer]
     for number, value in enumerate(values, start=1):
         yield _spotting(_object(value, path, number), path, number)
 

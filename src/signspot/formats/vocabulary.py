@@ -88,7 +88,8 @@ def with_type_ids(dictionary: Dictionary, vocabulary: ExternalVocabulary) -> Dic
     The gloss of word and variant decides ("house" + "A" is HOUSE-A), then the word. Where several types fit, the entry
     stays without an id: a wrong id is worse than none. Ids that are already there stay.
     """
-    return Dictionary.of(dictionary.name, (_with_type_id(entry, vocabulary) for entry in dictionary))
+    entries = (_with_type_id(entry, vocabulary) for entry in dictionary)
+    return Dictionary.of(dictionary.name, entries, dictionary.folder)
 
 
 def _with_type_id(entry: Entry, vocabulary: ExternalVocabulary) -> Entry:

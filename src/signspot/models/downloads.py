@@ -45,6 +45,7 @@ class Download:
     path: str  # under the base address
     what: str
     n_megabytes: int = 0  # about; 0 where it is not known
+    is_model: bool = True
 
     @property
     def file_name(self) -> str:
@@ -54,10 +55,12 @@ class Download:
 
 _BSLDICT, _BSL1K = "bsldict/data/", "bsl1k/data/pretrained_models/"
 DOWNLOADS = {
-    "bsldict": Download(f"{_BSLDICT}bsldict_v1.pkl", "the dictionary: 14,122 entries with features", 148),
-    "i3d-mlp": Download(f"{_BSLDICT}pretrained_models/i3d_mlp.pth.tar", "trunk and head, Watch-Read-Lookup", 59),
-    "i3d": Download(f"{_BSLDICT}pretrained_models/i3d.pth.tar", "the trunk of i3d-mlp", 52),
-    "mlp": Download(f"{_BSLDICT}pretrained_models/mlp.pth.tar", "the head of i3d-mlp", 8),
+    "bsldict": Download(f"{_BSLDICT}pretrained_models/i3d_mlp.pth.tar", "trunk and head, Watch-Read-Lookup", 59),
+    "bsldict-i3d": Download(f"{_BSLDICT}pretrained_models/i3d.pth.tar", "the trunk of bsldict", 52),
+    "bsldict-mlp": Download(f"{_BSLDICT}pretrained_models/mlp.pth.tar", "the head of bsldict", 8),
+    "bsldict-dictionary": Download(
+        f"{_BSLDICT}bsldict_v1.pkl", "the dictionary BSLDict: 14,122 entries with features", 148, is_model=False
+    ),
     "bsl1k": Download(f"{_BSL1K}bsl1k.pth.tar", "trunk trained on BSL-1K"),
     "bsl1k-mouth-masked": Download(f"{_BSL1K}bsl1k_mouth_masked_ppose.pth.tar", "the same with mouths masked"),
     "pose-distillation": Download(f"{_BSL1K}video_pose_distillation.pth.tar", "trunk taught to predict poses"),

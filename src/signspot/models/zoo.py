@@ -1,16 +1,73 @@
-"""Models by name."""
+"""Models by name: the built-in ones, those imported on this computer, and those that can be fetched."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
 from signspot.domain.tracks import Embedder
-from signspot.errors import InputError
+from signspot.errors import EnvironmentProblem, InputError, SignspotError
 from signspot.models.colour import ColourEmbedder
 
-_MODELS = {"colour": ColourEmbedder}
+SUFFIX = ".safetensors"
+_BUILT_IN = {"colour": ("mean colours: shows the path, knows nothing about signing", ColourEmbedder)}
 
 
-def load_model(name: str) -> Embedder:
-    """The model of that name."""
-    if name not in _MODELS:
-        raise InputError(name, "no model of this name", f"choose one of: {', '.join(sorted(_MODELS))}")
-    return _MODELS[name]()
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model that `load_model` finds by its name, or would if it were fetched."""
+
+    name: str
+    what: str
+    path: Path | None = None  # None: built in, or not on this computer
+    is_here: bool = True
+
+
+def models_folder(environment: Mapping[str, str]) -> Path:
+    """Where imported models are kept: `$XDG_DATA_HOME/signspot/models` or ~/.local/share/signspot/models."""
+    data = Path(environment.get("XDG_DATA_HOME", ""))
+    if data.is_absolute():
+        return data / "signspot" / "models"
+    if not environment.get("HOME"):
+        raise EnvironmentProblem("HOME", "is not set, so there is no place for models", "name the model by its path")
+    return Path(environment["HOME"]) / ".local" / "share" / "signspot" / "models"
+
+
+def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", folder: Path | None = None) -> Embedder:
+    """A model by its name, or by the path of its .safetensors file."""
+    if str(name) in _BUILT_IN:
+        return _BUILT_IN[str(name)][1]()
+    path = _path_of(name, folder)
+    # torch is loaded only when a network is.
+    from signspot.models.embedder import embedder_from_checkpoint
+
+    return embedder_from_checkpoint(path, backend=backend, device=device)
+
+
+def known_models(folder: Path) -> tuple[KnownModel, ...]:
+    """The built-in models and those in `folder`; a file that is no model is said to be none."""
+    from signspot.models.checkpoints import read_card
+
+    found = [KnownModel(name, what) for name, (what, _) in _BUILT_IN.items()]
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        try:
+            card = read_card(path)
+            found.append(KnownModel(path.stem, f"{card.architecture}, from {card.created_from or 'unknown'}", path))
+        except SignspotError as error:
+            found.append(KnownModel(path.stem, f"cannot be used: {error.what}", path))
+    return tuple(found)
+
+
+def _path_of(name: str | Path, folder: Path | None) -> Path:
+    path = Path(name)
+    if path.suffix == SUFFIX or path.parent != Path():
+        return path
+    if path.is_file():  # a pickle in this folder, say: its own message tells what to do with it
+        return path
+    kept = (folder or models_folder(os.environ)) / f"{name}{SUFFIX}"
+    if not kept.is_file():
+        what = "no model of this name is on this computer"
+        raise InputError(name, what, "`signspot models list` shows those that are and those that can be fetched")
+    return kept

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from signspot.domain.corpus import Episode
 from signspot.domain.dictionary import Entry
 from signspot.domain.tracks import CLIP_LENGTH, FrameShape
+from signspot.domain.words import Word
 from signspot.errors import SignspotError
 from signspot.formats.manifests import Problem, read_corpus, read_dictionary
 from signspot.media.reader import VideoReader
 from signspot.text.subtitles import read_subtitles
-from signspot.workflows.spot import Progress
+from signspot.workflows.tracks import Progress
 
 _SMALL = FrameShape(side=16, crop=16)  # the pictures are only counted
 
@@ -33,18 +37,27 @@ class Check:
     counts: tuple[tuple[str, int], ...]  # (what, how many), in the order to show
     problems: tuple[Problem, ...]  # what cannot be used
     remarks: tuple[Problem, ...] = ()  # what can be used, but should be known
+    words: tuple[tuple[Word, int], ...] = ()  # the usable words of a dictionary and how many entries each has
+
+    @classmethod
+    def of(cls, name: str, counts: tuple[tuple[str, int], ...], found: Iterable[Problem]) -> Check:
+        """Part what cannot be used from what should be known."""
+        all_found = tuple(found)
+        problems = tuple(problem for problem in all_found if not problem.is_remark)
+        return cls(name, counts, problems, tuple(problem for problem in all_found if problem.is_remark))
 
 
-def check_dictionary(path: Path, options: CheckOptions = CheckOptions(), progress: Progress | None = None) -> Check:
+def check_dictionary(
+    path: Path | str, options: CheckOptions = CheckOptions(), progress: Progress | None = None
+) -> Check:
     """Open every clip of a dictionary; report words, variants, signers, and every clip that cannot be used."""
-    source = read_dictionary(path)
-    problems, remarks = list(source.problems), []
+    source = read_dictionary(Path(path))
+    problems = list(source.problems)
     usable: list[Entry] = []
     for done, entry in enumerate(source.dictionary, start=1):
-        found = _video_problems(entry.video, options) if entry.video is not None else ([], [])
-        problems += found[0]
-        remarks += found[1]
-        if not found[0]:
+        found = _video_problems(entry.video, options) if entry.video is not None else []
+        problems += found
+        if all(problem.is_remark for problem in found):
             usable.append(entry)
         if progress is not None:
             progress("checking clips", done, len(source.dictionary))
@@ -54,56 +67,58 @@ def check_dictionary(path: Path, options: CheckOptions = CheckOptions(), progres
         ("clips", len(usable)),
         ("signers", len({entry.signer.signer_id for entry in usable if entry.signer is not None})),
     )
-    return Check(source.dictionary.name, counts, tuple(problems), tuple(remarks))
+    words = tuple(sorted(Counter(entry.word for entry in usable).items()))
+    return dataclasses.replace(Check.of(source.dictionary.name, counts, problems), words=words)
 
 
-def check_corpus(path: Path, options: CheckOptions = CheckOptions(), progress: Progress | None = None) -> Check:
+def check_corpus(path: Path | str, options: CheckOptions = CheckOptions(), progress: Progress | None = None) -> Check:
     """Open every video and subtitle file of a corpus; report what can be used and what cannot."""
-    source = read_corpus(path)
-    problems, remarks = list(source.problems), []
-    usable, cues = [], 0
+    folder = Path(path)
+    source = read_corpus(folder)
+    problems = list(source.problems)
+    usable, cues, subtitled = [], 0, 0
     for done, episode in enumerate(source.episodes, start=1):
-        broken, noted = _video_problems(episode.video, options)
-        broken_cues, noted_cues, n_cues = _subtitle_problems(episode)
-        problems += broken + broken_cues
-        remarks += noted + noted_cues
+        found = _video_problems(episode.video, options)
+        of_subtitles, n_cues = _subtitle_problems(episode)
+        problems += found + of_subtitles
         cues += n_cues
-        if not broken:
+        subtitled += n_cues > 0
+        if all(problem.is_remark for problem in found):
             usable.append(episode)
         if progress is not None:
             progress("checking videos", done, len(source.episodes))
     counts = (
         ("videos", len(usable)),
-        ("with subtitles", sum(1 for episode in usable if episode.subtitles is not None)),
+        ("with subtitles", subtitled),
         ("subtitle cues", cues),
         ("annotations", len(source.annotations)),
         ("signers", len({episode.signer for episode in usable if episode.signer})),
     )
-    return Check(path.name, counts, tuple(problems), tuple(remarks))
+    return Check.of(folder.resolve().name, counts, problems)
 
 
-def _video_problems(video: Path, options: CheckOptions) -> tuple[list[Problem], list[Problem]]:
+def _video_problems(video: Path, options: CheckOptions) -> list[Problem]:
     """What makes a video unusable, and what should be known about it."""
     try:
         with VideoReader(video, shape=_SMALL, isolated=options.isolated) as reader:
             for n_frames, _ in enumerate(reader, start=1):
                 if n_frames > CLIP_LENGTH and not options.full:
-                    return [], []
+                    return []
             report = reader.report
     except SignspotError as error:
-        return [Problem(error.where, error.what, error.fix)], []
-    notes = [Problem(str(video), warning, "") for warning in report.warnings]
+        return [Problem(error.where, error.what, error.fix)]
     if report.partial:
-        notes.append(Problem(str(video), report.partial, "the rest cannot be read: get a complete copy"))
-    return [], notes
+        fix = "the rest cannot be read: get a complete copy"
+        return [Problem(str(video), "; ".join((report.partial, *report.warnings)), fix, is_remark=True)]
+    return [Problem(str(video), warning, is_remark=True) for warning in report.warnings]
 
 
-def _subtitle_problems(episode: Episode) -> tuple[list[Problem], list[Problem], int]:
-    """What makes a subtitle file unusable, what should be known about it, and how many cues it has."""
+def _subtitle_problems(episode: Episode) -> tuple[list[Problem], int]:
+    """What makes a subtitle file unusable or should be known about it, and how many cues it has."""
     if episode.subtitles is None:
-        return [], [], 0
+        return [Problem(str(episode.video), "has no subtitles", is_remark=True)], 0
     try:
-        subtitles = read_subtitles(episode.subtitles)
+        read = read_subtitles(episode.subtitles)
     except SignspotError as error:
-        return [Problem(error.where, error.what, error.fix)], [], 0
-    return [], [Problem(str(episode.subtitles), w, "") for w in subtitles.warnings], len(subtitles.subtitles)
+        return [Problem(error.where, error.what, error.fix)], 0
+    return [Problem(str(episode.subtitles), warning, is_remark=True) for warning in read.warnings], len(read.subtitles)

@@ -8,8 +8,8 @@ from pathlib import Path
 from signspot.domain.results import VideoAnswer
 from signspot.errors import InputError
 from signspot.workflows.outputs import Output, Outputs
-from signspot.workflows.spot import Progress
 from signspot.workflows.spot_files import SpotRequest, spot_files
+from signspot.workflows.tracks import Progress
 from signspot.world.colours import Signed, ToyWorld, make_toy_world
 
 _MARK = ".signspot-demo"  # a folder that carries it was made by the demo and may be written again

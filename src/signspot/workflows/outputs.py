@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -10,15 +10,18 @@ from pathlib import Path
 
 from signspot.atomic import refuse_existing
 from signspot.domain.results import VideoAnswer
+from signspot.domain.tracks import Pixels
 from signspot.errors import InputError
 from signspot.formats.captions import write_captions
 from signspot.formats.eaf import ElanDocument, ElanMedia, TierOptions, add_spottings, new_eaf, write_eaf
-from signspot.formats.tables import write_spottings
+from signspot.formats.safe_json import write_json
+from signspot.formats.tables import answer_record, write_spottings
 from signspot.formats.via import write_via
 from signspot.formats.vocabulary import ExternalVocabulary
 from signspot.media.plot import plot_answer
 from signspot.media.reader import VideoReader
 from signspot.media.writer import write_overlay
+from signspot.workflows.tracks import Progress
 
 
 class Output(Enum):
@@ -36,7 +39,8 @@ class Output(Enum):
     VIDEO = ".overlay.mp4"
 
 
-TABLES = frozenset({Output.CSV, Output.JSON, Output.JSONL, Output.PARQUET})
+TABLES = frozenset({Output.CSV, Output.JSONL, Output.PARQUET})
+SHARED = TABLES | {Output.JSON}  # one file for all videos of a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +56,8 @@ class Outputs:
         return tuple(path for kind, path in self.paths.items() if kind in TABLES)
 
     def for_video(self, video_id: str) -> Outputs:
-        """The outputs of one video of a batch: each path but the tables' is a folder that gets one file per video."""
-        paths = {kind: folder / f"{video_id}{kind.value}" for kind, folder in self.paths.items() if kind not in TABLES}
+        """The outputs of one video of a batch: each path but the shared ones is a folder with one file per video."""
+        paths = {kind: folder / f"{video_id}{kind.value}" for kind, folder in self.paths.items() if kind not in SHARED}
         for path in paths.values():
             path.parent.mkdir(parents=True, exist_ok=True)
         return Outputs(paths, self.overwrite)
@@ -69,10 +73,14 @@ class Context:
     elan_media: ElanMedia | None = None  # which of its linked videos was searched
     vocabulary: ExternalVocabulary | None = None
     isolated: bool = True
+    progress: Progress | None = None
 
 
-def check_outputs(outputs: Outputs, inputs: Iterable[Path], *, is_batch: bool = False) -> None:
-    """Refuse, before any work is done, outputs that exist, that stand for two things, or that are inputs."""
+def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, ...] | None = None) -> None:
+    """Refuse, before any work is done, outputs that exist, that stand for two things, or that are inputs.
+
+    `batch` names the videos that each get a file of their own.
+    """
     seen: set[Path] = set()
     for kind, path in outputs.paths.items():
         if path.resolve() in seen:
@@ -81,10 +89,13 @@ def check_outputs(outputs: Outputs, inputs: Iterable[Path], *, is_batch: bool = 
         # An ELAN file is the one thing people extend in place, and only when they say so.
         if kind is not Output.EAF and path.is_file() and any(_same(path, given) for given in inputs):
             raise InputError(path, "is an input and is never written to", "choose another name")
-        if is_batch and kind not in TABLES:
-            _refuse_file(path)
-        else:
+        if batch is None or kind in SHARED:
             refuse_existing(path, overwrite=outputs.overwrite)
+        else:
+            _refuse_file(path)
+            for existing in (path / f"{video_id}{kind.value}" for video_id in batch):
+                if existing.exists():
+                    refuse_existing(existing, overwrite=outputs.overwrite)
 
 
 def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tuple[str, ...]:
@@ -94,6 +105,8 @@ def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tu
     for kind, path in outputs.paths.items():
         if kind in TABLES:
             write_spottings(spottings, path, overwrite=overwrite)
+        elif kind is Output.JSON:
+            write_json(answer_record(answer), path, overwrite=overwrite)
         elif kind is Output.VTT or kind is Output.SRT:
             write_captions(spottings, path, overwrite=overwrite)
         elif kind is Output.EAF:
@@ -108,9 +121,15 @@ def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tu
             plot_answer(answer, path, overwrite=overwrite)
         elif kind is Output.VIDEO:
             with VideoReader(context.video, isolated=context.isolated) as reader:
-                frames = ((frame.pixels, frame.time_ms) for frame in reader)
-                write_overlay(frames, answer, path, overwrite=overwrite)
+                write_overlay(_watched(reader, path, answer, context), answer, path, overwrite=overwrite)
     return warnings
+
+
+def _watched(reader: VideoReader, path: Path, answer: VideoAnswer, context: Context) -> Iterator[tuple[Pixels, float]]:
+    for frame in reader:
+        if context.progress is not None:
+            context.progress(f"writing {path.name}", frame.time_ms, answer.duration_ms)
+        yield frame.pixels, frame.time_ms
 
 
 def _same(a: Path, b: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,16 +14,15 @@ from signspot.domain.corpus import Episode, Subtitle
 from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
 from signspot.domain.spans import FRAME_MS, MillisSpan
-from signspot.domain.tracks import Embedder, EntryVectors, SimilarityTrack
+from signspot.domain.tracks import Embedder, EntryVectors, FloatArray, SimilarityTrack
 from signspot.domain.words import Vocabulary, Word, normalise
-from signspot.errors import DictionaryError, InputError, UnknownWord, VideoError
-from signspot.features.extract import ExtractOptions, embed_entry, embed_video
-from signspot.media.reader import media_sha256
+from signspot.errors import InputError, UnknownWord, VideoError
+from signspot.features.extract import ExtractOptions
 from signspot.spotting.peaks import limited_to, spottings_of
 from signspot.spotting.similarity import similarity
 from signspot.text.tokenise import find_words
-
-Progress = Callable[[str, float, float | None], None]  # what is going on, how much is done, how much there is if known
+from signspot.workflows.entry_vectors import EntrySource, vectors_of
+from signspot.workflows.tracks import Progress, store_at, track_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +36,7 @@ class SpotOptions:
     language: str = "en"  # of the subtitles and the words
     seed: int = 0  # of the clips drawn from dictionary videos
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+    store: Path | None = None  # the folder in which vectors of videos are kept; None: nowhere
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not -1 <= self.threshold <= 1:
@@ -56,7 +56,7 @@ class Query:
 
 def spot(
     video: Path | str,
-    words: Sequence[str],
+    words: Sequence[str] | str,
     *,
     dictionary: Dictionary,
     model: Embedder,
@@ -66,9 +66,10 @@ def spot(
 
     Without words, `options.subtitles` must be given: every dictionary word they mention is looked for.
     """
-    query = prepare(words, dictionary, model, options)
+    query = prepare([words] if isinstance(words, str) else words, dictionary, model, options)
     path = Path(video)
-    return spot_prepared(Episode(video_id=path.stem, video=path), query, model, options)
+    answer = spot_prepared(Episode(video_id=path.stem, video=path), query, model, options)
+    return dataclasses.replace(answer, warnings=query.warnings + answer.warnings)
 
 
 def prepare(
@@ -81,21 +82,19 @@ def prepare(
     """Look the words up and embed their dictionary clips."""
     wanted = known_words(words, dictionary, options)
     total = sum(len(dictionary.entries(word)) for word in wanted)
-    done, found, warnings = 0, [], []
+    source = EntrySource.of(dictionary, model, seed=options.seed, isolated=options.isolated)
+    done, found, warnings = 0, [], list(source.remarks(wanted))
     for word in wanted:
-        usable: list[tuple[Entry, np.ndarray]] = []
+        usable: list[tuple[Entry, FloatArray]] = []
         for entry in dictionary.entries(word):
             try:
-                usable.append((entry, embed_entry(entry, model, seed=options.seed, isolated=options.isolated)))
+                usable.append((entry, source.vector(entry)))
             except VideoError as error:
                 warnings.append(f"left out of the dictionary: {error}")
             done += 1
             if progress is not None:
                 progress("reading the dictionary", done, total)
-        if not usable:
-            raise DictionaryError(word, "none of the dictionary's clips of this word can be read", warnings[-1])
-        vectors = np.stack([vector for _, vector in usable])
-        found.append(EntryVectors(word, tuple(entry for entry, _ in usable), vectors, model.fingerprint))
+        found.append(vectors_of(word, usable, model, warnings[-1] if warnings else ""))
     return Query(tuple(found), dictionary, tuple(warnings))
 
 
@@ -129,22 +128,17 @@ def spot_prepared(
     progress: Progress | None = None,
 ) -> VideoAnswer:
     """Search one video for a prepared query."""
-
-    def report(done: float, expected: float | None) -> None:
-        if progress is not None:
-            progress(f"reading {episode.video.name}", done, expected)
-
     extract = ExtractOptions(stride=options.stride, isolated=options.isolated)
-    extraction = embed_video(episode, model, options=extract, progress=report)
+    with store_at(options.store) as store:
+        read = track_of(episode, model, store=store, options=extract, progress=progress)
     provenance = Provenance(
-        media_sha256=media_sha256(episode.video),
+        media_sha256=read.media_sha256,
         model=model.name,
         fingerprint=model.fingerprint,
         dictionary=query.dictionary.name,
     )
     threshold = model.threshold if options.threshold is None else options.threshold
-    track = extraction.track
-    compared = (similarity(track, entries) for entries in query.words)
+    compared = (similarity(read.track, entries) for entries in query.words)
     if options.subtitles is None:
         answers = tuple(WordAnswer(each, spottings_of(each, threshold, provenance)) for each in compared)
     else:
@@ -157,9 +151,9 @@ def spot_prepared(
         video_id=episode.video_id,
         words=answers,
         threshold=threshold,
-        duration_ms=round(track.axis.time_of(-1)) + FRAME_MS,
-        partial=extraction.report.partial,
-        warnings=query.warnings + extraction.report.warnings,
+        duration_ms=round(read.track.axis.time_of(-1)) + FRAME_MS,
+        partial=read.remarks.partial,
+        warnings=read.remarks.warnings,
     )
 
 

@@ -6,6 +6,7 @@ A folder is a batch: a video that fails is noted and the others go on.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,29 +15,37 @@ from pathlib import Path
 
 from signspot.atomic import atomic_output
 from signspot.domain.corpus import Episode, Subtitle
-from signspot.domain.results import Spotting, VideoAnswer
+from signspot.domain.results import VideoAnswer
 from signspot.domain.tracks import Embedder
-from signspot.errors import InputError, SignspotError
+from signspot.errors import InputError, OutputExists, SignspotError
+from signspot.formats.corpus_source import SUBTITLE_SUFFIXES
 from signspot.formats.eaf import ElanDocument, ElanMedia, read_eaf, resolve_media
 from signspot.formats.ecv import read_ecv
 from signspot.formats.manifests import read_corpus, read_dictionary
+from signspot.formats.safe_json import write_json
 from signspot.formats.signbank import read_signbank
-from signspot.formats.tables import write_spottings
+from signspot.formats.tables import answer_record, write_spottings
 from signspot.formats.vocabulary import ExternalVocabulary, with_type_ids
 from signspot.models.zoo import load_model
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
-from signspot.workflows.outputs import Context, Outputs, check_outputs, write_outputs
-from signspot.workflows.spot import Progress, Query, SpotOptions, prepare, spot_prepared
+from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_outputs
+from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
+from signspot.workflows.tracks import Progress
+
+_FAILURE_KEYS = {"video", "where", "what", "fix"}
+_LARGEST_LIST = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotRequest:
     """Everything a person can ask of `signspot spot`."""
 
-    source: Path  # a video, a folder of videos, or an .eaf file
+    source: Path  # a video, a folder or list (.csv, .json) of videos, or an .eaf file
     words: tuple[str, ...]
     dictionary: Path
-    model: str
+    model: str  # a name, or the path of a .safetensors file
+    backend: str = "auto"
+    device: str = "cpu"
     subtitles: Path | None = None  # a file; for a folder of videos, a folder of files with the same names
     subtitle_options: SubtitleOptions = SubtitleOptions()
     vocabulary: Path | None = None
@@ -47,7 +56,7 @@ class SpotRequest:
     @property
     def is_batch(self) -> bool:
         """Whether several videos are searched."""
-        return self.source.is_dir()
+        return self.source.is_dir() or self.source.suffix.lower() in (".csv", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,7 @@ class Outcome:
     answer: VideoAnswer | None = None
     failure: SignspotError | None = None
     written: tuple[Path, ...] = ()
+    remarks: tuple[str, ...] = ()  # what should be known about the request as a whole; with the first outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,58 +91,81 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
     """Search every video of the request, one outcome after the other; outputs are written as soon as they can be.
 
     A single video that fails raises; in a batch the failure is an outcome. The tables of a batch hold all videos and
-    are written at the end, also after an interruption, with what was found until then.
+    are written at the end, or when the user interrupts, with what was found until then.
     """
     elan = read_eaf(request.source) if request.source.suffix.lower() == ".eaf" else None
-    episodes = _episodes(request, elan)
+    episodes, unusable = _episodes(request, elan)
     run = _prepared(request, episodes, progress)
     if not request.is_batch:
-        yield _one(episodes[0], run, request.outputs, elan)
+        yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=run.query.warnings)
         return
-    found: list[Spotting] = []
-    failed: list[Outcome] = []
+    done: list[Outcome] = []
+    outcomes = itertools.chain(unusable, (_one_of_many(episode, run) for episode in episodes))
     try:
-        for episode in episodes:
-            outcome = _one_of_many(episode, run)
-            found += outcome.answer or ()
-            failed += [outcome] if outcome.failure else []
-            yield outcome
-    finally:
-        for table in request.outputs.tables:
-            write_spottings(found, table, overwrite=request.outputs.overwrite)
-        if failed:
-            _write_failures(failed, request.failures)
+        for outcome in outcomes:
+            done.append(_slim(outcome))
+            yield outcome if len(done) > 1 else dataclasses.replace(outcome, remarks=run.query.warnings)
+    except KeyboardInterrupt:
+        _write_shared(done, request)
+        raise
+    _write_shared(done, request)
 
 
-def _episodes(request: SpotRequest, elan: ElanDocument | None) -> tuple[Episode, ...]:
-    if elan is not None:
-        video = _linked_video(request.source, elan).path
-        return (Episode(video_id=request.source.stem, video=video, subtitles=request.subtitles),)
+def _slim(outcome: Outcome) -> Outcome:
+    """Without the curves: a batch may hold thousands of videos."""
+    if outcome.answer is None:
+        return outcome
+    words = tuple(dataclasses.replace(word, similarity=word.similarity.summarised()) for word in outcome.answer.words)
+    return dataclasses.replace(outcome, answer=dataclasses.replace(outcome.answer, words=words))
+
+
+def _write_shared(done: list[Outcome], request: SpotRequest) -> None:
+    """The outputs that hold all videos of a batch, and the list of what failed."""
+    outputs, answers = request.outputs, [outcome.answer for outcome in done if outcome.answer is not None]
+    for table in outputs.tables:
+        write_spottings((found for answer in answers for found in answer), table, overwrite=outputs.overwrite)
+    if (path := outputs.paths.get(Output.JSON)) is not None:
+        write_json([answer_record(answer) for answer in answers], path, overwrite=outputs.overwrite)
+    failed = [outcome for outcome in done if outcome.failure is not None]
+    if failed:
+        _write_failures(failed, request.failures)
+    elif _is_failures_list(request.failures):
+        request.failures.unlink()  # of an earlier run: nothing in it is true any more
+
+
+def _episodes(request: SpotRequest, elan: ElanDocument | None) -> tuple[tuple[Episode, ...], tuple[Outcome, ...]]:
+    """The videos to search, and what stands for those that cannot even be listed."""
     if not request.is_batch:
-        return (Episode(video_id=request.source.stem, video=request.source, subtitles=request.subtitles),)
-    episodes = read_corpus(request.source).episodes
-    if request.subtitles is None:
-        return tuple(dataclasses.replace(episode, subtitles=None) for episode in episodes)
-    beside = _subtitles_by_stem(request.subtitles)
-    return tuple(dataclasses.replace(episode, subtitles=beside.get(episode.video.stem)) for episode in episodes)
+        video = request.source if elan is None else _linked_video(request.source, elan).path
+        return (Episode(video_id=request.source.stem, video=video, subtitles=request.subtitles),), ()
+    source = read_corpus(request.source)
+    unusable = tuple(
+        Outcome(Path(problem.where), failure=InputError(problem.where, problem.what, problem.fix))
+        for problem in source.problems
+        if not problem.is_remark
+    )
+    beside = {} if request.subtitles is None else _subtitles_by_stem(request.subtitles)
+    episodes = (dataclasses.replace(e, subtitles=beside.get(e.video.stem)) for e in source.episodes)
+    return tuple(episodes), unusable
 
 
 def _prepared(request: SpotRequest, episodes: tuple[Episode, ...], progress: Progress | None) -> _Run:
     """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
-    model = load_model(request.model)
+    model = load_model(request.model, backend=request.backend, device=request.device)
     source = read_dictionary(request.dictionary)
     vocabulary = _vocabulary(request.vocabulary)
     dictionary = source.dictionary if vocabulary is None else with_type_ids(source.dictionary, vocabulary)
     named = (request.source, request.dictionary, request.subtitles, request.vocabulary)
     clips = (entry.video for entry in dictionary)
     inputs = tuple(path for path in (*named, *(e.video for e in episodes), *clips) if path)
-    check_outputs(request.outputs, inputs, is_batch=request.is_batch)
+    check_outputs(request.outputs, inputs, tuple(e.video_id for e in episodes) if request.is_batch else None)
+    if request.is_batch:
+        _refuse_foreign(request.failures)
     options = request.options
     if request.subtitles is not None and not request.words:
-        cues = tuple(cue for episode in episodes if episode.subtitles for cue in _cues(episode, request)[0])
-        options = dataclasses.replace(options, subtitles=cues)
+        options = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
     query = prepare(request.words, dictionary, model, options, progress)
-    problems = tuple(f"left out of the dictionary: {p.where}: {p.what}" for p in source.problems)
+    problems = tuple(f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
     return _Run(request, dataclasses.replace(query, warnings=problems + query.warnings), model, vocabulary, progress)
 
 
@@ -152,6 +185,7 @@ def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | Non
         elan_media=None if elan is None else _linked_video(run.request.source, elan).media,
         vocabulary=run.vocabulary,
         isolated=options.isolated,
+        progress=run.progress,
     )
     noted = write_outputs(answer, outputs, context)
     answer = dataclasses.replace(answer, warnings=answer.warnings + noted)
@@ -165,6 +199,22 @@ def _one_of_many(episode: Episode, run: _Run) -> Outcome:
         return Outcome(episode.video, failure=error)
 
 
+def _refuse_foreign(path: Path) -> None:
+    """The list of failures is replaced by the next run, but only if a run wrote it."""
+    if path.exists() and not _is_failures_list(path):
+        raise OutputExists(path, "exists and is no list of failures", "name another file with --failures")
+
+
+def _is_failures_list(path: Path) -> bool:
+    if not path.is_file() or path.stat().st_size > _LARGEST_LIST:
+        return False
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except ValueError:
+        return False
+    return bool(lines) and all(isinstance(line, dict) and set(line) == _FAILURE_KEYS for line in lines)
+
+
 def _write_failures(failed: list[Outcome], path: Path) -> None:
     """One JSON object per line: which video, what is wrong, what to do."""
     with atomic_output(path, overwrite=True) as temporary, temporary.open("w", encoding="utf-8") as file:
@@ -173,6 +223,18 @@ def _write_failures(failed: list[Outcome], path: Path) -> None:
             if error is not None:
                 record = {"video": str(outcome.video), "where": error.where, "what": error.what, "fix": error.fix}
                 file.write(json.dumps(record) + "\n")
+
+
+def _all_cues(episodes: tuple[Episode, ...], request: SpotRequest) -> tuple[Subtitle, ...]:
+    """What all subtitles of a batch say; a file that cannot be read fails with its video, not here."""
+    cues: list[Subtitle] = []
+    for episode in episodes:
+        try:
+            cues += _cues(episode, request)[0]
+        except InputError:
+            if not request.is_batch:
+                raise
+    return tuple(cues)
 
 
 def _cues(episode: Episode, request: SpotRequest) -> tuple[tuple[Subtitle, ...], tuple[str, ...]]:
@@ -186,7 +248,9 @@ def _subtitles_by_stem(folder: Path) -> dict[str, Path]:
     """news.vtt and news.en.vtt both belong to news.mp4; the shorter name is taken."""
     if not folder.is_dir():
         raise InputError(folder, "a folder of videos needs a folder of subtitles", "name the folder that holds them")
-    files = sorted((p for p in folder.iterdir() if p.is_file()), key=lambda p: (-len(p.name), p.name))
+    suffixes = (*SUBTITLE_SUFFIXES, ".ssa", ".sub")
+    found = (path for path in folder.iterdir() if path.suffix.lower() in suffixes and path.is_file())
+    files = sorted(found, key=lambda path: (-len(path.name), path.name))
     return {stem: path for path in files for stem in (path.stem, path.name.split(".")[0])}
 
 

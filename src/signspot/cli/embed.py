@@ -1,0 +1,56 @@
+"""`signspot embed`: compute the vectors of videos once, so that later questions are answered at once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import typer
+
+from signspot.cli.progress import progress_bars
+from signspot.cli.show import warn
+from signspot.errors import one_line
+from signspot.features.extract import ExtractOptions
+from signspot.features.store import default_store_folder
+from signspot.models.zoo import load_model
+from signspot.workflows.tracks import embed_files
+
+FAILURES_FOUND = 1
+
+
+def default_store(model: str) -> Path | None:
+    """Where vectors are kept unless the user says otherwise; the colours of a video are not worth keeping."""
+    return None if model == "colour" else default_store_folder(os.environ)
+
+
+def embed(
+    videos: list[Path] = typer.Argument(metavar="VIDEO", help="Videos and folders of videos."),
+    model: str = typer.Option(..., "--model", "-m", help="A name of `signspot models list`, or a .safetensors file."),
+    backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
+    device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
+    stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where to keep them (default: the cache)."),
+    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+) -> None:
+    """Compute and keep the vectors of every window. Run again after an interruption: what is done stays done."""
+    embedder = load_model(model, backend=backend, device=device)
+    typer.echo(one_line(f"model {embedder.name}, {getattr(embedder, 'backend', 'numpy')}"))
+    folder, failed, total = store or default_store_folder(os.environ), 0, 0
+    options = ExtractOptions(stride=stride, isolated=not trust)
+    with progress_bars() as progress:
+        for outcome in embed_files(tuple(videos), embedder, folder, options, progress):
+            progress.clear()
+            total += 1
+            if outcome.made is None:
+                failed += 1
+                warn(str(outcome.failure))
+                continue
+            for message in (*outcome.made.remarks.warnings, outcome.made.remarks.partial):
+                if message:
+                    warn(f"{outcome.video}: {message}")
+            state = "was there" if outcome.made.was_stored else "computed"
+            typer.echo(one_line(f"{outcome.video}: {len(outcome.made.track.grid)} windows, {state}"))
+    typer.echo(one_line(f"kept in {folder}"))
+    if failed:
+        warn(f"{failed} of {total} videos failed")
+        raise typer.Exit(FAILURES_FOUND)

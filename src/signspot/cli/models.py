@@ -1,0 +1,79 @@
+"""`signspot models`: list, import and fetch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from signspot.cli.progress import progress_bars
+from signspot.cli.show import print_json
+from signspot.errors import one_line
+from signspot.models.zoo import models_folder
+
+app = typer.Typer(help="Work with models.", no_args_is_help=True, rich_markup_mode=None)
+
+_JSON = typer.Option(None, "--json", metavar="[-]", help="Give the result as JSON.")
+_OVERWRITE = typer.Option(False, "--overwrite", help="Replace a model of the same name.")
+
+
+@app.command("list")
+def list_command(json_target: Path | None = _JSON) -> None:
+    """List the models on this computer and those that can be fetched."""
+    from signspot.workflows.models import list_models
+
+    models = list_models(models_folder(os.environ))
+    if json_target is not None:
+        names = ("name", "what", "is_here")
+        print_json([{name: getattr(model, name) for name in names} | {"path": _text(model.path)} for model in models])
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("model", "", "what it is"):
+        table.add_column(heading, overflow="fold")
+    for model in models:
+        table.add_row(*(Text(one_line(c)) for c in (model.name, "here" if model.is_here else "to fetch", model.what)))
+    Console(highlight=False).print(table)
+
+
+@app.command("import")
+def import_command(
+    source: Path = typer.Argument(metavar="FILE", help="Weights: .pth, .pth.tar, .pt or .safetensors."),
+    name: str = typer.Option("", "--name", help="What to call the model; otherwise as the file."),
+    sha256: str = typer.Option("", "--sha256", help="Refuse the file unless it has this hash."),
+    licence: str = typer.Option("", "--licence", help="The licence of the weights, for the model card."),
+    overwrite: bool = _OVERWRITE,
+) -> None:
+    """Read old weights safely (nothing in the file is run) and keep them as a model."""
+    from signspot.models.checkpoints import ImportOptions
+    from signspot.workflows.models import import_model
+
+    options = ImportOptions(sha256=sha256, licence=licence, overwrite=overwrite)
+    brought = import_model(source, models_folder(os.environ), name or source.name.split(".")[0], options)
+    if brought.report is not None:
+        typer.echo(one_line(brought.report.summary))
+    typer.echo(one_line(f"wrote {brought.path}; use it with --model {brought.path.stem}"))
+
+
+@app.command("fetch")
+def fetch_command(
+    name: str = typer.Argument(metavar="NAME", help="A name of `signspot models list`."),
+    overwrite: bool = _OVERWRITE,
+) -> None:
+    """Download a released model (the only command that uses the network) and import it."""
+    from signspot.workflows.models import fetch_model
+
+    with progress_bars() as progress:
+        brought = fetch_model(name, models_folder(os.environ), overwrite=overwrite, progress=progress)
+    if brought.report is None:
+        typer.echo(one_line(f"fetched {brought.path}; next: signspot dictionary import {brought.path} bsldict"))
+        return
+    typer.echo(one_line(brought.report.summary))
+    typer.echo(one_line(f"wrote {brought.path}; use it with --model {brought.path.stem}"))
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,333 @@
+"""Embeddings that are computed once: an immutable shard per video, model and stride, and a catalogue of them.
+
+    <folder>/catalogue.sqlite3                            which shards count
+    <folder>/shards/<media sha256>.<shard sha256>.safetensors
+
+A shard is written, flushed, named and its name flushed before its row is committed, and `put` returns after that. So
+whoever reads sees whole tracks only, and what `put` returned from outlives a crash. Everything here can be computed
+again from the media: a shard that does not have its checksum is dropped, and the catalogue is made anew from the
+shards when it is lost.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from signspot.atomic import atomic_output, explained
+from signspot.domain.tracks import EmbeddingTrack
+from signspot.errors import EnvironmentProblem, InputError, SignspotError
+from signspot.features.catalogue import MIGRATIONS, Access, Catalogue
+from signspot.features.shards import (
+    SUFFIX,
+    DamagedShard,
+    Remarks,
+    StoredTrack,
+    TrackKey,
+    encode_shard,
+    read_shard,
+    stored_in,
+)
+from signspot.features.store_disk import (
+    NETWORK_FILE_SYSTEMS,
+    disk_full,
+    file_system_of,
+    flush_folder,
+    free_bytes,
+    make_folder,
+)
+
+_CATALOGUE = "catalogue.sqlite3"
+ORPHAN_SECONDS = 3600.0  # a file without a row that is younger may belong to a writer at work
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreOptions:
+    """How a store is opened."""
+
+    allow_network: bool = False  # SQLite's locks are not reliable on every NFS or SMB server
+    patience_seconds: float = 30.0  # how long to wait for another writer
+    clock: Callable[[], float] = time.time  # seconds, as in the times of files
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something `verify` found wrong."""
+
+    where: Path
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShare:
+    """How much of a store one model fills."""
+
+    fingerprint: str
+    n_tracks: int
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSummary:
+    """What a store holds, by model."""
+
+    models: tuple[ModelShare, ...]
+
+    @property
+    def n_tracks(self) -> int:
+        """The number of tracks of all models."""
+        return sum(share.n_tracks for share in self.models)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of all shards."""
+        return sum(share.n_bytes for share in self.models)
+
+
+def default_store_folder(environment: Mapping[str, str]) -> Path:
+    """Where features are kept unless the user says otherwise: `$XDG_CACHE_HOME/signspot` or ~/.cache/signspot."""
+    cache = Path(environment.get("XDG_CACHE_HOME", ""))
+    if cache.is_absolute():  # the specification has relative ones ignored
+        return cache / "signspot"
+    if not environment.get("HOME"):
+        raise EnvironmentProblem("HOME", "is not set, so there is no place for stored features", "name a folder")
+    return Path(environment["HOME"]) / ".cache" / "signspot"
+
+
+def open_store(folder: Path, options: StoreOptions = StoreOptions()) -> FeatureStore:
+    """Open the store in `folder`, which is created if need be, and clear away what crashed writers left."""
+    store = FeatureStore(folder, options)
+    try:
+        store.sweep()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+class FeatureStore:
+    """The stored tracks of one folder. Several threads and processes may use it at once."""
+
+    def __init__(self, folder: Path, options: StoreOptions = StoreOptions()) -> None:
+        self._folder, self._shards, self._options = folder, folder / "shards", options
+        self._warnings: list[str] = []
+        on_network = self._is_on_network()
+        self._read_only = not self._prepare_folder()
+        patience = options.patience_seconds
+        access = Access(read_only=self._read_only, on_network=on_network, patience_seconds=patience)
+        self._catalogue = Catalogue(self._folder / _CATALOGUE, access)
+        try:
+            self._upgrade()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the catalogue back; the store cannot be used any more."""
+        self._catalogue.close()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was noticed and survived since the store was opened, such as a damaged shard."""
+        return tuple(self._warnings)
+
+    def find(self, media_sha256: str, fingerprint: str, stride: int = 1) -> StoredTrack | None:
+        """What is known about a track without reading it; None if it is not stored."""
+        return self._catalogue.find(TrackKey(media_sha256, fingerprint, stride))
+
+    def get(self, media_sha256: str, fingerprint: str, stride: int = 1) -> EmbeddingTrack | None:
+        """The stored track, verified, as float32 rows of length 1 (or zero); None if it has to be computed.
+
+        The track carries the video id of whoever stored it first: the same recording may have several names.
+        """
+        stored = self.find(media_sha256, fingerprint, stride)
+        if stored is None:
+            return None
+        try:
+            return read_shard(self._path(stored), stored)
+        except DamagedShard as damage:
+            self._drop(stored, str(damage))
+            return None
+
+    def put(self, media_sha256: str, track: EmbeddingTrack, remarks: Remarks = Remarks()) -> None:
+        """Store a track; when this returns it is safe on the disk. Of two tracks of one key the first stays."""
+        self._refuse_read_only()
+        if self.find(media_sha256, track.fingerprint, track.grid.stride):
+            return
+        shard = encode_shard(media_sha256, track, remarks)
+        path = self._path(shard.stored)
+        with self._room_for(path, len(shard.content)), ExitStack() as turn:
+            with atomic_output(path, overwrite=True) as temporary:
+                with temporary.open("xb") as file:
+                    file.write(shard.content)
+                    file.flush()
+                    os.fsync(file.fileno())  # the slow part, while others may still write
+                # From here to the commit no other writer and no sweep comes between the file and its row.
+                turn.enter_context(self._catalogue.writing())
+            if not self._catalogue.add(shard.stored) and path.name not in self._catalogue.file_names():
+                self._unlink([path])  # another writer was first, with other bytes
+
+    def entries(self) -> tuple[StoredTrack, ...]:
+        """Everything stored, sorted by media, model and stride."""
+        return self._catalogue.tracks()
+
+    def summary(self) -> StoreSummary:
+        """How many tracks and bytes each model has."""
+        sizes: dict[str, list[int]] = defaultdict(list)
+        for stored in self.entries():
+            sizes[stored.key.fingerprint].append(stored.n_bytes)
+        return StoreSummary(tuple(ModelShare(name, len(each), sum(each)) for name, each in sorted(sizes.items())))
+
+    def verify(self) -> tuple[Problem, ...]:
+        """Read everything and report what is damaged; nothing is changed."""
+        problems = [Problem(self._folder / _CATALOGUE, fault) for fault in self._catalogue.faults()]
+        for stored in self.entries():
+            try:
+                read_shard(self._path(stored), stored)
+            except DamagedShard as damage:
+                problems.append(Problem(self._path(stored), str(damage)))
+            except EnvironmentProblem as problem:
+                problems.append(Problem(self._path(stored), problem.what))
+        return tuple(problems)
+
+    def remove(self, media_sha256: str) -> int:
+        """Forget one video under every model; returns how many tracks there were.
+
+        Half-written files of a crashed writer do not say whose they are: the next sweep takes them.
+        """
+        self._refuse_read_only()
+        key = TrackKey(media_sha256, "any")
+        with self._catalogue.writing():
+            removed = self._catalogue.tracks(key.media_sha256)
+            # Files first: should this be cut short, rows without files are harmless, files without rows are not gone.
+            self._unlink(path for path in self._files() if path.name.startswith(key.media_sha256))
+            for stored in removed:
+                self._catalogue.discard(stored)
+        return len(removed)
+
+    def sweep(self) -> int:
+        """Delete files without a row that are older than an hour; returns how many. No turn to write: none."""
+        if self._read_only or not self._orphans():
+            return 0
+        try:
+            with self._catalogue.writing(patient=False):
+                orphans = self._orphans()
+                self._unlink(orphans)
+                return len(orphans)
+        except SignspotError as problem:
+            self._warnings.append(f"left-over files could not be cleared: {problem}")
+            return 0
+
+    def _path(self, stored: StoredTrack) -> Path:
+        return self._shards / stored.file_name
+
+    def _prepare_folder(self) -> bool:
+        """Make the folders unless they are there; False if they may only be read."""
+        try:
+            if not self._folder.is_dir() or os.access(self._folder, os.W_OK):
+                make_folder(self._shards)
+            places = (self._folder, self._shards, self._folder / _CATALOGUE)
+            is_writable = all(os.access(place, os.W_OK) for place in places if place.exists())
+            if not is_writable and not (self._folder / _CATALOGUE).exists():
+                what = "holds no stored features and may not be written"
+                raise InputError(self._folder, what, "name another folder")
+        except OSError as error:
+            raise explained(error, self._folder) from error
+        return is_writable
+
+    def _is_on_network(self) -> bool:
+        system = file_system_of(self._folder)
+        if system in NETWORK_FILE_SYSTEMS and not self._options.allow_network:
+            what = f"lies on a network file system ({system}), where simultaneous writers may damage the catalogue"
+            raise InputError(self._folder, what, "name a folder on a local disk, or allow the network file system")
+        return system in NETWORK_FILE_SYSTEMS
+
+    def _upgrade(self) -> None:
+        if self._catalogue.version == len(MIGRATIONS):
+            return
+        self._refuse_read_only()
+        with self._catalogue.writing():
+            if self._catalogue.upgrade() > 0:
+                return
+            # A new catalogue beside old shards: the previous one was lost, hours of computing need not be.
+            for path in sorted(self._shards.glob(f"[!.]*{SUFFIX}")):
+                with suppress(DamagedShard):
+                    self._catalogue.add(stored_in(path))
+
+    def _refuse_read_only(self) -> None:
+        if self._read_only:
+            fix = "change the folder's permissions, or name another folder"
+            raise InputError(self._folder, "may be read but not written", fix)
+
+    def _drop(self, stored: StoredTrack, why: str) -> None:
+        """Let a damaged track be computed again."""
+        try:
+            self._refuse_read_only()
+            with self._catalogue.writing():
+                if self._catalogue.discard(stored):
+                    self._unlink([self._path(stored)])
+        except SignspotError as problem:
+            why = f"{why} (and could not be dropped: {problem.what})"
+        self._warnings.append(f"{self._path(stored)}: {why}: the track is computed again")
+
+    def _orphans(self) -> list[Path]:
+        known = self._catalogue.file_names()
+        oldest = self._options.clock() - ORPHAN_SECONDS
+        return [path for path in self._files() if path.name not in known and _modified(path) < oldest]
+
+    def _files(self) -> Iterator[Path]:
+        try:
+            yield from (path for path in self._shards.iterdir() if path.suffix == SUFFIX)
+        except OSError as error:
+            raise explained(error, self._shards) from error
+
+    def _unlink(self, paths: Iterable[Path]) -> None:
+        try:
+            for path in paths:
+                path.unlink(missing_ok=True)
+            flush_folder(self._shards)
+        except OSError as error:
+            raise explained(error, self._shards) from error
+
+    @contextmanager
+    def _room_for(self, path: Path, n_bytes: int) -> Iterator[None]:
+        """Say how much room is missing, before writing if it is known by then."""
+        if free_bytes(self._shards) < n_bytes:
+            raise disk_full(path, n_bytes)
+        try:
+            yield
+        except EnvironmentProblem as problem:
+            if _is_lack_of_space(problem.__cause__):
+                raise disk_full(path, n_bytes) from problem
+            raise
+
+
+def _is_lack_of_space(cause: BaseException | None) -> bool:
+    if isinstance(cause, OSError):
+        return cause.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+    return isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+
+
+def _modified(path: Path) -> float:
+    """When a file last changed; never, if it is gone by now."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")

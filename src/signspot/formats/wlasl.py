@@ -1,0 +1,203 @@
+"""WLASL and MS-ASL: their JSON files and a folder of clips become a dictionary of ours.
+
+Written into the folder of the clips: dictionary.json, and clips.json with everything else the data set says about them.
+
+WLASL names a clip after its video_id (`00335.mp4`); its frames count from 1 at 25 per second, the last one included,
+and -1 stands for the end. MS-ASL has no names: a clip is the part of a YouTube video between two times, and the tools
+for it name it `<YouTube id>_<start>_<end>.mp4`, in whole seconds of six digits each; its frames count from 0, at the
+frame rate of the video, the last one not included. Both data sets are for computational use under C-UDA 1.0.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from signspot.atomic import refuse_existing
+from signspot.domain.corpus import Rights
+from signspot.domain.dictionary import Dictionary, Entry, Signer
+from signspot.domain.spans import FRAME_RATE
+from signspot.domain.words import normalise
+from signspot.errors import DictionaryError, FormatError
+from signspot.formats.clip_boxes import Box
+from signspot.formats.clip_records import CLIPS_FILE, ClipRecord, write_clip_records
+from signspot.formats.dictionary_source import write_dictionary_manifest
+from signspot.formats.places import Place, Problem
+from signspot.formats.plain_data import Node
+from signspot.formats.records import nothing_usable
+from signspot.formats.safe_json import read_json
+
+LANGUAGE = "ase"
+RIGHTS = Rights(licence="C-UDA 1.0 (computational use)", may_train=True)
+_MANIFEST = "dictionary.json"
+_SPLITS = ("train", "val", "test")
+_YOUTUBE = re.compile(r"(?:[?&]v=|youtu\.be/|/embed/)([A-Za-z0-9_-]{11})(?![A-Za-z0-9_-])")
+_MAX_FRAME = 10**7
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedClips:
+    """The dictionary that was written, what the data set says about its clips, and the clips that are missing."""
+
+    dictionary: Dictionary
+    records: tuple[ClipRecord, ...]
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A clip a data set lists, before anybody looked for its file."""
+
+    record: ClipRecord
+    file: str
+    variant: str = ""
+
+
+def import_wlasl(table: Path, folder: Path, *, overwrite: bool = False) -> ImportedClips:
+    """Turn WLASL_v0.3.json and the folder of its clips into a dictionary."""
+    return _imported("WLASL", _wlasl(table), folder, overwrite=overwrite)
+
+
+def import_msasl(tables: Sequence[Path], folder: Path, *, overwrite: bool = False) -> ImportedClips:
+    """Turn MSASL_train.json and the like and the folder of their clips into a dictionary."""
+    listed = (item for table in tables for item in _msasl(table))
+    return _imported("MS-ASL", listed, folder, overwrite=overwrite)
+
+
+def _wlasl(table: Path) -> Iterator[_Listed | Problem]:
+    for group in Node(table, read_json(table)).rows():
+        gloss = group.member("gloss").text()
+        for node in group.member("instances").rows():
+            yield _or_problem(partial(_wlasl_clip, gloss), node)
+
+
+def _msasl(table: Path) -> Iterator[_Listed | Problem]:
+    last = table.stem.lower().rpartition("_")[2]  # the split is in the name of the file only
+    split = last if last in _SPLITS else ""
+    for node in Node(table, read_json(table)).rows():
+        yield _or_problem(partial(_msasl_clip, split), node)
+
+
+def _or_problem(read: Callable[[Node], _Listed], node: Node) -> _Listed | Problem:
+    try:
+        return read(node)
+    except FormatError as error:
+        return Problem(error.where, error.what, "correct or remove the row")
+    except ValueError as error:
+        return Problem(str(node.file), f"{node.place}: {error}", "correct or remove the row")
+
+
+def _wlasl_clip(gloss: str, node: Node) -> _Listed:
+    fields = node.members()
+    video_id = node.member("video_id").name()
+    first, last = _frame(fields, "frame_start", 1), _frame(fields, "frame_end", -1)
+    if first < 1 or (last != -1 and last < first):
+        raise ValueError(f"no frames from {first} to {last}")
+    left, top, right, bottom = _four(fields.get("bbox"))
+    record = ClipRecord(
+        entry_id=video_id,
+        text=gloss,
+        start=first - 1,
+        stop=None if last == -1 else last,
+        fps=_rate(fields.get("fps")),
+        box=Box(top, left, bottom, right, in_pixels=True) if bottom else None,
+        signer=_text(fields, "signer_id"),
+        split=_text(fields, "split"),
+        source=_text(fields, "source"),
+        url=_text(fields, "url"),
+    )
+    return _Listed(record, f"{video_id}.mp4", _text(fields, "variation_id"))
+
+
+def _msasl_clip(split: str, node: Node) -> _Listed:
+    fields = node.members()
+    url = node.member("url").text()
+    if (video := _YOUTUBE.search(url)) is None:
+        raise ValueError(f"no YouTube video in {url[:80]!r}")
+    start, stop = _frame(fields, "start", 0), _frame(fields, "end", 0)
+    seconds = [math.floor(node.member(name).number()) for name in ("start_time", "end_time")]
+    if not 0 <= start < stop or not 0 <= seconds[0] <= seconds[1] < _MAX_FRAME:
+        raise ValueError(f"no frames from {start} to {stop}")
+    box = _four(fields.get("box"))
+    record = ClipRecord(
+        entry_id=f"{video[1]}_{start}_{stop}",
+        text=_text(fields, "text") or _text(fields, "clean_text"),
+        start=start,
+        stop=stop,
+        fps=_rate(node.member("fps")),
+        box=Box.clamped(box[0], box[1], box[2], box[3]) if box[2] else None,
+        signer=_text(fields, "signer_id"),
+        split=split,
+        source="YouTube",
+        url=url,
+        label=fields["label"].integer() if "label" in fields else None,
+    )
+    return _Listed(record, f"{video[1]}_{seconds[0]:06}_{seconds[1]:06}.mp4")
+
+
+def _text(fields: Mapping[str, Node], name: str) -> str:
+    return fields[name].text_or_nothing() if name in fields else ""
+
+
+def _frame(fields: Mapping[str, Node], name: str, otherwise: int) -> int:
+    number = fields[name].integer() if name in fields else otherwise
+    if abs(number) > _MAX_FRAME:
+        raise fields[name].is_not("frame number")
+    return number
+
+
+def _rate(node: Node | None) -> float:
+    rate = float(FRAME_RATE) if node is None else node.number()
+    if not 1 <= rate <= 1000:
+        raise ValueError(f"{rate:g} frames a second")
+    return rate
+
+
+def _four(node: Node | None) -> list[float]:
+    return [0.0] * 4 if node is None or node.is_missing else [number.number() for number in node.rows(4)]
+
+
+def _imported(name: str, listed: Iterable[_Listed | Problem], folder: Path, *, overwrite: bool) -> ImportedClips:
+    for file in (CLIPS_FILE, _MANIFEST):
+        refuse_existing(folder / file, overwrite=overwrite)
+    place = Place(folder)
+    entries: dict[str, Entry] = {}
+    records: dict[str, ClipRecord] = {}
+    problems: list[Problem] = []
+    for item in listed:
+        if isinstance(item, Problem):
+            problems.append(item)
+            continue
+        try:
+            entry = _entry(item, place)
+            if entry.entry_id in entries:
+                raise ValueError("comes twice")
+            entries[entry.entry_id], records[entry.entry_id] = entry, item.record
+        except ValueError as error:
+            fix = "add the clip" if str(error) == "no such file" else "the clip is left out"
+            problems.append(Problem(str(folder / item.file), f"{item.record.text[:40]!r}: {error}", fix))
+    if not entries:
+        what = nothing_usable("clip", problems)
+        raise DictionaryError(folder, f"{what} of {name}", "put the clips there under their released names")
+    dictionary = Dictionary.of(name, entries.values())
+    ordered = tuple(records[entry.entry_id] for entry in dictionary)
+    write_clip_records(ordered, folder, overwrite=overwrite)
+    write_dictionary_manifest(dictionary, folder / _MANIFEST, overwrite=overwrite)
+    return ImportedClips(dictionary, ordered, tuple(problems))
+
+
+def _entry(listed: _Listed, place: Place) -> Entry:
+    record = listed.record
+    return Entry(
+        entry_id=record.entry_id,
+        word=normalise(record.text),
+        variant=listed.variant,
+        video=place.find(listed.file).path,
+        signer=Signer(record.signer) if record.signer else None,
+        language=LANGUAGE,
+        rights=RIGHTS,
+    )

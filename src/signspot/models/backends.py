@@ -1,0 +1,162 @@
+"""Where networks run: PyTorch (the reference) or OpenVINO, behind one small interface.
+
+A backend turns a network and example inputs into a program: tensors in, a tuple of tensors out. All axes but the first
+are fixed; along the first, a program takes as many rows as its examples had, or fewer. What it gives is valid until it
+is called again.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from signspot.errors import EnvironmentProblem, InputError, MissingExtra
+
+Program = Callable[..., tuple[Tensor, ...]]
+Choice = Literal["auto", "torch", "openvino", "openvino-bf16"]
+
+_LAYOUTS = {4: torch.channels_last, 5: torch.channels_last_3d}  # by the number of axes: what convolutions like best
+
+
+class Backend(Protocol):
+    """A way to run networks."""
+
+    @property
+    def name(self) -> str:
+        """The backend and its precision: vectors of different names are never compared."""
+
+    @property
+    def device(self) -> str:
+        """Where the tensors of its programs live."""
+
+    def compiled(self, network: nn.Module, examples: tuple[Tensor, ...]) -> Program:
+        """A program for `network`, which gives a tuple of tensors; the network must not be used afterwards."""
+
+
+@dataclass(frozen=True, slots=True)
+class TorchBackend:
+    """Eager PyTorch: float32 on a processor, float16 on a graphics card."""
+
+    device: str = "cpu"
+    dtype: torch.dtype | None = None  # None: what the device is best at
+
+    @property
+    def name(self) -> str:
+        """Such as torch-float32."""
+        return f"torch-{str(self._dtype).removeprefix('torch.')}"
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        return self.dtype or (torch.float16 if self.device.startswith("cuda") else torch.float32)
+
+    def compiled(self, network: nn.Module, examples: tuple[Tensor, ...]) -> Program:
+        """The network itself, in the layout and precision of the backend."""
+        network = network.eval().to(self.device, self._dtype)
+        for parameter in network.parameters():
+            parameter.data = _arranged(parameter.data)
+
+        @torch.inference_mode()
+        def run(*inputs: Tensor) -> tuple[Tensor, ...]:
+            outputs: tuple[Tensor, ...] = network(*(_arranged(rows.to(self.device, self._dtype)) for rows in inputs))
+            return outputs
+
+        return run
+
+
+@dataclass(frozen=True, slots=True)
+class OpenVinoBackend:
+    """OpenVINO on the processor; bf16 only where the processor computes in it."""
+
+    precision: Literal["fp32", "bf16"] = "fp32"
+    threads: int | None = None  # None: one per core the process may use
+
+    def __post_init__(self) -> None:
+        if self.precision == "bf16" and "BF16" not in _openvino().Core().get_property(
+            "CPU", "OPTIMIZATION_CAPABILITIES"
+        ):
+            raise EnvironmentProblem(
+                "openvino-bf16", "this processor does not compute in bf16", "use openvino or torch"
+            )
+
+    @property
+    def name(self) -> str:
+        """Such as openvino-fp32."""
+        return f"openvino-{self.precision}"
+
+    @property
+    def device(self) -> str:
+        """Always the processor."""
+        return "cpu"
+
+    def compiled(self, network: nn.Module, examples: tuple[Tensor, ...]) -> Program:
+        """Compile for exactly these shapes; a batch with fewer rows is filled up with zeros and cut again."""
+        openvino = _openvino()
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # the two libraries warn about each other's age
+            model = openvino.convert_model(torch.export.export(network.eval(), examples))
+        compiled = openvino.Core().compile_model(model, "CPU", self._settings())
+        request = compiled.create_infer_request()
+        n_rows = len(examples[0])
+
+        def run(*inputs: Tensor) -> tuple[Tensor, ...]:
+            missing = n_rows - len(inputs[0])
+            filled = [_filled(rows, missing).numpy() for rows in inputs]
+            outputs = request.infer(filled, share_inputs=True, share_outputs=True)
+            return tuple(torch.from_numpy(rows[: len(rows) - missing]) for rows in outputs.values())
+
+        return run
+
+    def _settings(self) -> dict[str, Any]:
+        threads = self.threads or len(os.sched_getaffinity(0))
+        return {
+            "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[self.precision],
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": threads,
+        }
+
+
+def choose_backend(choice: str = "auto", *, device: str = "cpu") -> Backend:
+    """The backend of that name; `auto` is OpenVINO in float32 where it is installed, PyTorch otherwise."""
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise EnvironmentProblem(device, "no graphics card that PyTorch can use", "use the device cpu")
+    if device != "cpu" and not device.startswith("cuda"):
+        raise InputError(device, "no such device", "choose cpu or cuda")
+    if choice not in ("auto", "torch", "openvino", "openvino-bf16"):
+        raise InputError(choice, "no such backend", "choose one of: auto, torch, openvino, openvino-bf16")
+    if choice.startswith("openvino") and device != "cpu":
+        raise InputError(choice, f"does not run on {device}", "use the backend torch, or the device cpu")
+    if choice == "openvino-bf16":
+        return OpenVinoBackend("bf16")
+    if choice == "openvino" or (choice == "auto" and device == "cpu" and importlib.util.find_spec("openvino")):
+        _openvino()
+        return OpenVinoBackend()
+    return TorchBackend(device)
+
+
+def _openvino() -> ModuleType:
+    try:
+        import openvino
+    except ImportError as error:
+        raise MissingExtra.named("the backend openvino", "openvino") from error
+    module: ModuleType = openvino
+    return module
+
+
+def _arranged(tensor: Tensor) -> Tensor:
+    layout = _LAYOUTS.get(tensor.ndim)
+    return tensor if layout is None else tensor.contiguous(memory_format=layout)
+
+
+def _filled(rows: Tensor, missing: int) -> Tensor:
+    if missing:
+        rows = F.pad(rows, [0, 0] * (rows.ndim - 1) + [0, missing])
+    return rows.contiguous()

@@ -1,0 +1,217 @@
+"""A trunk and a head behind the Embedder protocol: 16 frames in, one unit vector out (Paper 3.2)."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape
+from signspot.errors import InputError
+from signspot.media.transforms import RELEASED, Normalisation, normalised
+from signspot.models.backends import Backend, Program, TorchBackend, choose_backend
+from signspot.models.checkpoints import Checkpoint, Setting, load_checkpoint, weights_sha256
+from signspot.models.folding import folded
+from signspot.models.head import Head, HeadConfig, unit_rows
+from signspot.models.i3d import I3D, I3DConfig
+from signspot.models.s3d import S3D, S3DConfig
+from signspot.models.trunk import InceptionTrunk
+
+ROWS_PER_STEP = 4  # clips or positions a program takes at a time: 8 take 1.7 GB instead of 1.2
+_GET_AGAIN = "get the file again, or import it again"
+RELEASED_THRESHOLD = 0.4  # the cosine at which the released demo's (1 + cosine) / 2 reaches its 0.7 (deviation D5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderSettings:
+    """What belongs to a model beside its weights; the defaults are the released model's."""
+
+    name: str
+    frame_shape: FrameShape = FrameShape(side=256, crop=224)
+    normalisation: Normalisation = RELEASED
+    threshold: float = RELEASED_THRESHOLD
+    backend: Backend = field(default_factory=TorchBackend)
+
+
+class VideoEmbedder:
+    """Clips -> trunk -> head -> rows of length 1. The networks given are copied, and later changes do not matter."""
+
+    def __init__(self, trunk: InceptionTrunk, head: Head | None, settings: EmbedderSettings) -> None:
+        if head is not None and head.config.input_dim != trunk.embedding_dim:
+            raise ValueError(f"a head for {head.config.input_dim} numbers on a trunk of {trunk.embedding_dim}")
+        self.settings = settings
+        self.trunk = copy.deepcopy(trunk).eval()
+        self._head = copy.deepcopy(head).eval() if head is not None else None
+        self._programs: dict[str, Program] = {}
+        self.fingerprint = _fingerprint(self.trunk, self._head, settings)
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return self.settings.name
+
+    @property
+    def backend(self) -> str:
+        """Where it runs and how precisely, such as openvino-fp32."""
+        return self.settings.backend.name
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        return self.trunk.embedding_dim if self._head is None else self._head.config.embedding_dim
+
+    @property
+    def trunk_dim(self) -> int:
+        """The length of a vector of the trunk."""
+        return self.trunk.embedding_dim
+
+    @property
+    def frame_shape(self) -> FrameShape:
+        """The size of the frames it takes."""
+        return self.settings.frame_shape
+
+    @property
+    def threshold(self) -> float:
+        """The lowest cosine that counts as found unless the user says otherwise."""
+        return self.settings.threshold
+
+    def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
+        """(n, 16, H, W, 3), uint8 or normalised float32 -> (n, dim) float32 rows of length 1."""
+        return self.head_vectors(self.trunk_vectors(clips))
+
+    def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
+        """(n, 16, H, W, 3), uint8 or normalised float32 -> (n, trunk dim) float32, not negative."""
+        side = self.frame_shape.crop
+        if clips.shape[1:] != (CLIP_LENGTH, side, side, 3):
+            raise ValueError(f"clips of shape {clips.shape} instead of (n, {CLIP_LENGTH}, {side}, {side}, 3)")
+        program = self.program(
+            "windows", lambda: LaterStages(self.trunk), ((ROWS_PER_STEP, 3, CLIP_LENGTH, side, side),)
+        )
+        vectors = [np.empty((0, self.trunk.embedding_dim), np.float32)]
+        for first in range(0, len(clips), ROWS_PER_STEP):
+            (rows,) = program(self.tensor(clips[first : first + ROWS_PER_STEP]))
+            vectors.append(rows.float().cpu().numpy().copy())
+        return np.concatenate(vectors)
+
+    def head_vectors(self, vectors: FloatArray) -> FloatArray:
+        """Vectors of the trunk, or means of them (n, trunk dim), -> (n, dim) float32 rows of length 1."""
+        with torch.inference_mode():
+            rows = torch.from_numpy(np.array(vectors, dtype=np.float32))  # a copy: stored vectors are read-only
+            embedding = unit_rows(rows) if self._head is None else self._head(rows).embedding
+        unit: FloatArray = embedding.numpy()
+        return unit
+
+    def tensor(self, pixels: npt.NDArray[np.uint8] | FloatArray) -> Tensor:
+        """(n, ..., H, W, 3) uint8 or normalised float32 -> (n, 3, ..., H, W) float32, normalised."""
+        if pixels.dtype == np.uint8:
+            pixels = normalised(pixels.astype(np.uint8, copy=False), self.settings.normalisation)
+        elif pixels.dtype != np.float32:
+            raise ValueError(f"frames are uint8 or normalised float32, not {pixels.dtype}")
+        return torch.from_numpy(np.moveaxis(pixels, -1, 1)).to(self.settings.backend.device)
+
+    def program(self, key: str, make: Callable[[], nn.Module], shapes: tuple[tuple[int, ...], ...]) -> Program:
+        """The network that `make` builds, compiled at the first use for inputs of these shapes."""
+        if key not in self._programs:
+            examples = tuple(torch.zeros(shape) for shape in shapes)
+            self._programs[key] = self.settings.backend.compiled(make(), examples)
+        return self._programs[key]
+
+
+class LaterStages(nn.Module):
+    """The stages of a trunk behind the one named (or all) and the average: (B, channels, T, H, W) -> (B, trunk dim)."""
+
+    def __init__(self, trunk: InceptionTrunk, after: str | None = None) -> None:
+        super().__init__()
+        self.trunk, self.after = folded(trunk), after
+
+    def forward(self, maps: Tensor) -> tuple[Tensor]:
+        """A tuple of one, as every program gives."""
+        return (self.trunk.features(maps, after=self.after).mean(dim=(2, 3, 4)),)
+
+
+def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", backend: str = "auto") -> VideoEmbedder:
+    """The model of a .safetensors file, ready for use: its networks, its frames, its threshold."""
+    checkpoint = source if isinstance(source, Checkpoint) else load_checkpoint(source)
+    where = checkpoint.card.name if isinstance(source, Checkpoint) else str(source)
+    try:
+        trunk, head = _trunk_of(checkpoint), _head_of(checkpoint)
+        settings = EmbedderSettings(
+            name=checkpoint.card.name,
+            frame_shape=_frame_shape(checkpoint.card.preprocessing),
+            normalisation=_normalisation(checkpoint.card.preprocessing),
+            threshold=float(checkpoint.card.config.get("threshold") or RELEASED_THRESHOLD),
+            backend=choose_backend(backend, device=device),
+        )
+        return VideoEmbedder(trunk, head, settings)
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for tensors that do not fit
+        reason = str(error).splitlines()[0]
+        raise InputError(where, f"the weights and the model card do not fit together ({reason})", _GET_AGAIN) from error
+
+
+def _trunk_of(checkpoint: Checkpoint) -> InceptionTrunk:
+    config = checkpoint.card.config
+    shape = {key: config[key] for key in ("classes", "width", "domains") if key in config}
+    trunk: InceptionTrunk
+    if state := checkpoint.part("s3d"):
+        trunk = S3D(S3DConfig(gated=bool(config.get("gated", False)), **shape))  # type: ignore[arg-type]
+    elif state := checkpoint.part("i3d"):
+        trunk = I3D(I3DConfig(**shape))  # type: ignore[arg-type]
+    else:
+        raise ValueError("there is no trunk, only a head")
+    trunk.load_state_dict(state)
+    return trunk
+
+
+def _head_of(checkpoint: Checkpoint) -> Head | None:
+    state, config = checkpoint.part("mlp"), checkpoint.card.config
+    if not state:
+        return None
+    shape = {key: config[key] for key in ("input_dim", "hidden_dim", "embedding_dim") if key in config}
+    kept = {
+        "activation_after_last": config.get("activation_after_last", "paper"),
+        "classes": config.get("head_classes"),
+    }
+    head = Head(HeadConfig(**shape, **kept))  # type: ignore[arg-type]
+    head.load_state_dict(state)
+    return head
+
+
+def _frame_shape(preprocessing: Mapping[str, Setting]) -> FrameShape:
+    if preprocessing.get("clip_length", CLIP_LENGTH) != CLIP_LENGTH:
+        raise ValueError(f"clips of {preprocessing['clip_length']} frames; only {CLIP_LENGTH} are supported")
+    side, crop = preprocessing.get("side", 256), preprocessing.get("crop", 224)
+    if not isinstance(side, int) or not isinstance(crop, int):
+        raise ValueError(f"frames of {side} by {crop} pixels")
+    return FrameShape(side, crop, keep_aspect=bool(preprocessing.get("keep_aspect", False)))
+
+
+def _normalisation(preprocessing: Mapping[str, Setting]) -> Normalisation:
+    mean, std = (float(preprocessing.get(key) or default) for key, default in (("mean", 0.0), ("std", 1.0)))
+    return Normalisation((mean, mean, mean), (std, std, std))
+
+
+def _fingerprint(trunk: InceptionTrunk, head: Head | None, settings: EmbedderSettings) -> str:
+    """A checksum of all that the vectors depend on: not of classifiers and counters."""
+    networks = {"trunk": trunk} if head is None else {"trunk": trunk, "head": head}
+    weights = {
+        f"{part}.{name}": tensor
+        for part, network in networks.items()
+        for name, tensor in network.state_dict().items()
+        if not name.startswith("logits.") and not name.endswith("num_batches_tracked")
+    }
+    described = {
+        "weights": weights_sha256(weights),
+        "networks": {part: repr(network.config) for part, network in networks.items()},
+        "frames": asdict(settings.frame_shape),
+        "normalisation": asdict(settings.normalisation),
+        "backend": settings.backend.name,
+    }
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,63 @@
+"""Bring models onto this computer, and say which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from signspot.errors import InputError
+from signspot.models.checkpoints import ImportOptions, ImportReport, import_checkpoint
+from signspot.models.downloads import BASE_URL, DOWNLOADS, Download, fetch
+from signspot.models.zoo import SUFFIX, KnownModel, known_models
+from signspot.workflows.tracks import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A file that was fetched or imported."""
+
+    path: Path
+    report: ImportReport | None = None  # None: fetched, but no model
+
+
+def list_models(folder: Path) -> tuple[KnownModel, ...]:
+    """The models on this computer, then those that can be fetched."""
+    here = known_models(folder)
+    names = {model.name for model in here}
+    there = (KnownModel(n, _described(d), is_here=False) for n, d in DOWNLOADS.items() if n not in names)
+    return (*here, *there)
+
+
+def import_model(source: Path, folder: Path, name: str, options: ImportOptions = ImportOptions()) -> Brought:
+    """Read old weights safely and keep them as a model of ours called `name`."""
+    if not name or "/" in name or "\\" in name or name.startswith("."):
+        raise InputError(name or "name", "is no name for a model", "use letters, digits and dashes")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}{SUFFIX}"
+    return Brought(path, import_checkpoint(source, path, options))
+
+
+def fetch_model(
+    name: str, folder: Path, *, base_url: str = BASE_URL, overwrite: bool = False, progress: Progress | None = None
+) -> Brought:
+    """Download a released file, check its hash, and import it if it is a model."""
+    downloads = folder / "downloads"
+    downloads.mkdir(parents=True, exist_ok=True)
+    path = fetch(name, downloads, base_url=base_url, progress=_bytes_of(name, progress))
+    if not DOWNLOADS[name].is_model:
+        return Brought(path)
+    options = ImportOptions(training_data=DOWNLOADS[name].what, licence="not stated by its source", overwrite=overwrite)
+    return import_model(path, folder, name, options)
+
+
+def _described(download: Download) -> str:
+    size = f", {download.n_megabytes} MB" if download.n_megabytes else ""
+    return f"{download.what}{size}"
+
+
+def _bytes_of(name: str, progress: Progress | None) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    report = progress
+    return lambda done, total: report(f"fetching {name}", done, total or None)
