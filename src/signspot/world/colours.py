@@ -118,12 +118,12 @@ def _figure(hands: tuple[int, ...], lift: float, swing: tuple[float, float]) -> 
     """Head, body, two arms and two hands; `lift` from 0 (hands down) to 1 (in front of the chest)."""
     picture = Image.new("RGB", (SIDE, SIDE))
     draw = ImageDraw.Draw(picture)
-    draw.rounded_rectangle((84, 116, 172, 250), radius=30, fill=(16, 16, 20))
-    draw.ellipse((100, 28, 156, 100), fill=(24, 22, 20))
+    draw.rounded_rectangle((84, 116, 172, 250), radius=30, fill=(30, 30, 36))
+    draw.ellipse((100, 28, 156, 100), fill=(46, 42, 38))
     for side in (-1, 1):
         x = 128 + side * (78 - 46 * lift) + 16 * swing[0] * lift
         y = 226 - 86 * lift + 16 * swing[1] * lift
-        draw.line(((128 + side * 40, 134), (128 + side * 70, 190 - 20 * lift), (x, y)), fill=(20, 20, 24), width=14)
+        draw.line(((128 + side * 40, 134), (128 + side * 70, 190 - 20 * lift), (x, y)), fill=(40, 40, 46), width=14)
         draw.ellipse((x - 30, y - 30, x + 30, y + 30), fill=hands)
     return np.asarray(picture)
 
