@@ -1,6 +1,8 @@
 """How fast the I3D runs over a video at stride 1, against plain eager PyTorch, and how close to the machine's peak.
 
-    python benchmarks/bench_extract.py VIDEO [--windows 120] [--rounds 3] [--json FILE]
+    python benchmarks/bench_extract.py [VIDEO] [--windows 120] [--rounds 3] [--json FILE]
+
+Without VIDEO: the real broadcast clip beside the project where it is, otherwise a generated one.
 
 Every round runs every variant once, in turn, so that a noisy neighbour hits all alike; the figures are medians over the
 rounds. Window by window costs the same for every window, so only the first 8 are timed; sharing is timed on all.
@@ -16,6 +18,7 @@ import argparse
 import json
 import resource
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -33,9 +36,11 @@ from signspot.media.reader import VideoReader
 from signspot.models.backends import choose_backend
 from signspot.models.embedder import EmbedderSettings, VideoEmbedder
 from signspot.models.i3d import I3D
+from signspot.world.colours import make_toy_world
 
 GMAC_PER_WINDOW = 27.79
 SHAPE = FrameShape(side=256, crop=224)
+REAL_CLIP = Path(__file__).parents[2] / "shared" / "data" / "real_video" / "bsl_broadcast.mp4"
 
 
 @dataclass(frozen=True)
@@ -161,15 +166,18 @@ def measured(frames: list[Pixels], rounds: int) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("video", type=Path)
+    parser.add_argument("video", type=Path, nargs="?")
     parser.add_argument("--windows", type=int, default=120)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    with VideoReader(options.video, shape=SHAPE) as reader:
-        frames = [frame.pixels for frame in islice(reader, options.windows + CLIP_LENGTH - 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        video = options.video or (REAL_CLIP if REAL_CLIP.exists() else make_toy_world(Path(folder)).broadcast)
+        with VideoReader(video, shape=SHAPE) as reader:
+            frames = [frame.pixels for frame in islice(reader, options.windows + CLIP_LENGTH - 1)]
     rows = measured(frames, options.rounds)
-    print(f"\n{torch.get_num_threads()} threads, {len(frames) - CLIP_LENGTH + 1} windows, {options.rounds} rounds")
+    n_windows = len(frames) - CLIP_LENGTH + 1
+    print(f"\n{video.name}: {torch.get_num_threads()} threads, {n_windows} windows, {options.rounds} rounds")
     print(f"{'':36} win/s  ms/win  cpu-ms cpu/wall  speed-up (cpu)  of peak  least cosine")
     for row in rows:
         print(

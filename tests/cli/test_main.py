@@ -343,3 +343,27 @@ def test_real_recordings_go_through(shared_data: Path, tmp_path: Path, capsys: p
         assert answer["duration_ms"] > 1000
         assert answer["words"][0]["best_cosine"] is not None
     assert sha256s(shared_data / "real_video") == before
+
+
+def test_one_clip_may_show_several_words(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(toy_world.dictionary / "tree" / "tree_1.mp4", tmp_path / "clip.mp4")
+    (tmp_path / "dictionary.csv").write_text("word,file\ntree,clip.mp4\nwood,clip.mp4\ntree,clip.mp4\n")
+    assert cli.run(["dictionary", "check", str(tmp_path), "--words"]) == 1
+    printed = capsys.readouterr().out
+    assert "2 words" in printed
+    assert "clip.mp4 tree comes twice" in printed
+    assert "1 wood" in printed
+
+
+def test_what_is_not_in_the_vocabulary_is_said(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "signbank.csv"
+    table.write_text("Signbank ID,Dataset,Annotation ID Gloss (English)\n17,BSL,TREE\n")
+    assert spot(toy_world, "tree", "apple", "--vocabulary", str(table), "--json") == 0
+    captured = capsys.readouterr()
+    assert "apple: the vocabulary has no sign of this name, or several" in captured.err
+    assert "tree: the vocabulary" not in captured.err
+    assert {s["word"]: s["type_id"] for s in json.loads(captured.out)["spottings"]} == {"tree": "17", "apple": ""}

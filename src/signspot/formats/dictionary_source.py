@@ -11,6 +11,7 @@ lies beside the manifest, entries with an id may do without a file: their stored
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -87,21 +88,29 @@ _Item = Entry | Problem
 
 
 def _unique(items: Iterable[_Item]) -> tuple[list[Entry], list[Problem]]:
-    """Part entries from problems; of entries with the same id or the same file only the first counts."""
+    """Part entries from problems; of entries with the same id, or the same file and word, only the first counts.
+
+    One clip may show several words: its later entries have the word in their id.
+    """
     entries: list[Entry] = []
     problems: list[Problem] = []
     seen: set[str] = set()
+    files: set[str] = set()
     for item in items:
         if isinstance(item, Problem):
             problems.append(item)
             continue
-        same = {f"id {item.entry_id}"} | ({f"file {nfc(str(item.video))}"} if item.video else set())
+        file = f"file {nfc(str(item.video))}" if item.video else ""
+        if file and file in files and f"{file} {item.word}" not in seen and f"id {item.entry_id}" in seen:
+            item = dataclasses.replace(item, entry_id=f"{item.entry_id}#{item.word}")
+        same = {f"id {item.entry_id}"} | ({f"{file} {item.word}"} if file else set())
         if twice := same & seen:
             where = str(item.video or item.entry_id)
             problems.append(Problem(where, f"the {min(twice)} comes twice", "list each clip once"))
         else:
             entries.append(item)
             seen |= same
+            files.add(file)
     return entries, problems
 
 

@@ -74,6 +74,7 @@ class Outcome:
 class _LinkedVideo:
     path: Path
     media: ElanMedia
+    n_linked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
     episodes, unusable = _episodes(request, elan)
     run = _prepared(request, episodes, progress)
     if not request.is_batch:
-        yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=run.query.warnings)
+        remarks = run.query.warnings + _chosen_video(request.source, elan)
+        yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
         return
     done: list[Outcome] = []
     outcomes = itertools.chain(unusable, (_one_of_many(episode, run) for episode in episodes))
@@ -165,8 +167,19 @@ def _prepared(request: SpotRequest, episodes: tuple[Episode, ...], progress: Pro
     if request.subtitles is not None and not request.words:
         options = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
     query = prepare(request.words, dictionary, model, options, progress)
+    remarks = _unlinked(query, vocabulary)
     problems = tuple(f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
-    return _Run(request, dataclasses.replace(query, warnings=problems + query.warnings), model, vocabulary, progress)
+    return _Run(
+        request, dataclasses.replace(query, warnings=problems + query.warnings + remarks), model, vocabulary, progress
+    )
+
+
+def _unlinked(query: Query, vocabulary: ExternalVocabulary | None) -> tuple[str, ...]:
+    """The words that get no id, because the vocabulary has no such sign or several."""
+    if vocabulary is None:
+        return ()
+    without = [each.word for each in query.words if not any(entry.type_id for entry in each.entries)]
+    return tuple(f"{word}: the vocabulary has no sign of this name, or several: no id is written" for word in without)
 
 
 def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | None = None) -> Outcome:
@@ -256,10 +269,19 @@ def _subtitles_by_stem(folder: Path) -> dict[str, Path]:
 
 def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
     """The first linked video that is on this computer."""
-    for found in resolve_media(elan, path):
-        if found.path is not None and not (found.media.mime_type or "").startswith("audio/"):
-            return _LinkedVideo(found.path, found.media)
+    linked = [found for found in resolve_media(elan, path) if not (found.media.mime_type or "").startswith("audio/")]
+    for found in linked:
+        if found.path is not None:
+            return _LinkedVideo(found.path, found.media, len(linked))
     raise InputError(path, "none of its linked videos is on this computer", "put the video beside the ELAN file")
+
+
+def _chosen_video(path: Path, elan: ElanDocument | None) -> tuple[str, ...]:
+    """Which of several linked videos is searched."""
+    linked = None if elan is None else _linked_video(path, elan)
+    if linked is None or linked.n_linked == 1:
+        return ()
+    return (f"{path.name}: of its {linked.n_linked} videos, {linked.path.name} is searched",)
 
 
 def _vocabulary(path: Path | None) -> ExternalVocabulary | None:
