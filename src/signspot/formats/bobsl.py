@@ -16,8 +16,8 @@ from signspot.domain.spans import FRAME_MS, Millis, MillisSpan
 from signspot.domain.words import Word, normalise
 from signspot.errors import FormatError
 from signspot.formats.corpus_source import TimedAnnotation
+from signspot.formats.oddities import Oddities
 from signspot.formats.plain_data import Node
-from signspot.formats.reading import Oddities
 from signspot.formats.safe_json import read_json, write_json
 
 # What annotators mark that is no word: kept out of the vocabulary.

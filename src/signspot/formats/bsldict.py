@@ -35,9 +35,9 @@ from signspot.formats.bsldict_records import (
 from signspot.formats.dictionary_source import write_dictionary_manifest
 from signspot.formats.entry_features import FEATURES_FILE, EntryFeatures, FeatureSet, write_entry_features
 from signspot.formats.new_folder import new_folder, refuse_folder
+from signspot.formats.oddities import Oddities
 from signspot.formats.places import Problem
 from signspot.formats.plain_data import Node
-from signspot.formats.reading import Oddities
 from signspot.quarantine.load import read_metadata
 
 KINDS = {"i3d": 1024, "mlp": 256}  # the released features and their length

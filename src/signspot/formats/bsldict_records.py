@@ -17,8 +17,8 @@ from signspot.domain.spans import FrameSpan
 from signspot.domain.words import Synonyms, Word, normalise
 from signspot.errors import FormatError
 from signspot.formats.clip_boxes import Box
+from signspot.formats.oddities import Oddities
 from signspot.formats.plain_data import MAX_NAME, Node
-from signspot.formats.reading import Oddities
 from signspot.formats.records import read_manifest
 from signspot.formats.safe_json import write_json
 

@@ -18,7 +18,7 @@ from lxml import etree
 from signspot.domain.spans import Millis, MillisSpan
 from signspot.errors import FormatError
 from signspot.formats.ecv import items_of, plain_text
-from signspot.formats.reading import Oddities
+from signspot.formats.oddities import Oddities
 from signspot.formats.vocabulary import VocabularyItem
 
 MAX_TIME_VALUE = 2**32 - 1  # TIME_VALUE is an xsd:unsignedInt

@@ -20,7 +20,7 @@ from signspot.errors import FormatError, InputError
 from signspot.formats.eaf_document import MAX_TIME_VALUE, UNITS_MS, ElanDocument, ElanMedia, document_of
 from signspot.formats.eaf_tiers import NewAnnotation, NewTiers, TierAdder
 from signspot.formats.eaf_vocabulary import VocabularyLink, chosen_link
-from signspot.formats.reading import Oddities
+from signspot.formats.oddities import Oddities
 from signspot.formats.vocabulary import ExternalVocabulary
 from signspot.text.safe_xml import MAX_BYTES, parse_xml
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from signspot.formats.eaf_document import ElanDocument, ElanVocabulary
-from signspot.formats.reading import Oddities
+from signspot.formats.oddities import Oddities
 from signspot.formats.vocabulary import ExternalVocabulary, VocabularyItem
 
 _FIRST_VERSION_WITH_ENTRY_IDS = (2, 7)

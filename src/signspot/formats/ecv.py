@@ -18,7 +18,7 @@ from lxml import etree
 
 from signspot.errors import FormatError
 from signspot.formats.intake import read_whole
-from signspot.formats.reading import Oddities
+from signspot.formats.oddities import Oddities
 from signspot.formats.vocabulary import ExternalVocabulary, LocalGloss, VocabularyItem
 from signspot.text.safe_xml import MAX_BYTES, parse_xml
 

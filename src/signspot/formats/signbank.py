@@ -21,7 +21,7 @@ from pathlib import Path
 
 from signspot.errors import FormatError
 from signspot.formats.intake import read_whole
-from signspot.formats.reading import Oddities
+from signspot.formats.oddities import Oddities
 from signspot.formats.vocabulary import ExternalVocabulary, LocalGloss, VocabularyItem
 
 MAX_BYTES = 100 << 20
