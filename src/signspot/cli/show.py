@@ -22,9 +22,9 @@ def warn(message: str) -> None:
 
 def warn_of(answer: VideoAnswer) -> None:
     """What should be known about an answer, on the error stream."""
-    for message in (*answer.warnings, answer.partial):
-        if message:
-            warn(f"{answer.video_id}: {message}")
+    messages = [message for message in (answer.partial, *answer.warnings) if message]
+    if messages:
+        warn(f"{answer.video_id}: {'; '.join(messages)}")
 
 
 def print_json(value: object) -> None:

@@ -20,7 +20,7 @@ from signspot.domain.corpus import Annotation, Episode, Rights
 from signspot.domain.spans import FRAME_MS, TimeAxis
 from signspot.domain.words import Word
 from signspot.errors import FormatError
-from signspot.formats.intake import is_folder
+from signspot.formats.intake import is_folder, is_there
 from signspot.formats.places import VIDEO_SUFFIXES, Found, Listing, Place, Problem, natural, nfc, unread
 from signspot.formats.records import (
     RIGHTS_FIELDS,
@@ -93,6 +93,8 @@ def placed(annotation: TimedAnnotation, axis: TimeAxis) -> Annotation:
 
 def read_corpus(path: Path) -> CorpusSource:
     """List the videos of a corpus folder, or of the CSV or JSON file that describes one."""
+    if not is_there(path):
+        raise FormatError(path, "no such file or folder", "check the name")
     manifest, problems = manifest_in(path, "corpus") if is_folder(path) else (path, [])
     rows: tuple[Record, ...] = ()
     if manifest is None:

@@ -23,7 +23,7 @@ from signspot.domain.dictionary import Dictionary, Entry, Signer
 from signspot.domain.words import normalise
 from signspot.errors import DictionaryError, FormatError
 from signspot.formats.entry_features import FEATURES_FILE
-from signspot.formats.intake import is_folder
+from signspot.formats.intake import is_folder, is_there
 from signspot.formats.places import VIDEO_SUFFIXES, Found, Place, Problem, nfc, unread
 from signspot.formats.records import (
     RIGHTS_FIELDS,
@@ -56,6 +56,8 @@ class DictionarySource:
 
 def read_dictionary(path: Path) -> DictionarySource:
     """List the entries of a dictionary folder, or of the CSV or JSON file that describes one."""
+    if not is_there(path):
+        raise DictionaryError(path, "no such file or folder", "check the name")
     manifest, remarks = manifest_in(path, "dictionary") if is_folder(path) else (path, [])
     if manifest is None:
         name, found = path.resolve().name, _from_folder(Place(path))

@@ -26,6 +26,14 @@ def require_file(path: Path) -> None:
     raise FormatError(path, "no such file", "check the name")
 
 
+def is_there(path: Path) -> bool:
+    """Whether something of that name exists; False also for what no path can be."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def is_folder(path: Path) -> bool:
     """Whether `path` is a folder; False also for what no path can be."""
     try:
