@@ -202,31 +202,59 @@ def test_json_in_a_file_is_json_on_the_screen(
     assert json.loads(capsys.readouterr().out) == json.loads(target.read_text())
 
 
-def test_progress_bars_and_results_do_not_mix(toy_world: ToyWorld, tmp_path: Path) -> None:
-    """With a person at the terminal and the results in a file, both are whole."""
-    videos = tmp_path / "videos"
+def watched_run(world: ToyWorld, folder: Path, stdout: Path | None) -> bytes:
+    """Search two videos with a person at the terminal; what the terminal was sent. None: results go there as well."""
+    videos = folder / "videos"
     videos.mkdir()
     for name in ("a.mp4", "b.mp4"):
-        shutil.copy(toy_world.broadcast, videos / name)
-    command = ["spot", str(videos), "apple", "-d", str(toy_world.dictionary), "--trust"]
+        shutil.copy(world.broadcast, videos / name)
+    command = [sys.executable, "-m", "signspot", "spot", str(videos), "apple", "-d", str(world.dictionary), "--trust"]
     terminal, its_end = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    with (tmp_path / "out.txt").open("w") as out:
-        run = subprocess.Popen(
-            [sys.executable, "-m", "signspot", *command], stdout=out, stderr=its_end, env=environment
-        )
-        os.close(its_end)
-        shown = b""
-        with contextlib.suppress(OSError):  # the terminal closes with the program
-            while block := os.read(terminal, 4096):
-                shown += block
-        assert run.wait() == 0
+    with contextlib.nullcontext(its_end) if stdout is None else stdout.open("w") as out:
+        run = subprocess.Popen(command, stdout=out, stderr=its_end, env=environment)
+    os.close(its_end)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal closes with the program
+        while block := os.read(terminal, 4096):
+            shown += block
     os.close(terminal)
+    assert run.wait() == 0
+    return shown
+
+
+def test_results_in_a_file_are_whole_while_bars_are_shown(toy_world: ToyWorld, tmp_path: Path) -> None:
+    shown = watched_run(toy_world, tmp_path, tmp_path / "out.txt")
     results = (tmp_path / "out.txt").read_text()
     assert results.count("apple/apple_") == 6
+    assert {"a:", "b:"} <= set(results.splitlines())
     assert "reading" not in results
     assert b"reading" in shown
     assert b"apple/apple_" not in shown
+
+
+def test_nothing_is_printed_while_bars_are_on_the_screen(toy_world: ToyWorld, tmp_path: Path) -> None:
+    """Bars hide the cursor and show it again when they are gone; what is printed in between would be erased."""
+    shown = watched_run(toy_world, tmp_path, None)
+    with_bars = b"".join(part.partition(b"\x1b[?25h")[0] for part in shown.split(b"\x1b[?25l")[1:])
+    assert b"reading" in with_bars
+    assert shown.count(b"apple/apple_") == 6
+    assert b"apple/apple_" not in with_bars
+
+
+def test_no_command_changes_a_source(toy_world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    folder, video = str(toy_world.dictionary), str(toy_world.broadcast)
+    before = sha256s(toy_world.broadcast.parent)
+    for command in (
+        ["spot", video, "apple", "-d", folder, "--subtitles", str(toy_world.subtitles)],
+        ["dictionary", "check", folder],
+        ["corpus", "check", str(toy_world.broadcast.parent), "--full"],
+        ["embed", video, "--model", "colour", "--store", str(tmp_path / "store")],
+        ["models", "list"],
+    ):
+        assert cli.run(command) in (0, 1), command
+        assert sha256s(toy_world.broadcast.parent) == before, command
 
 
 def test_an_elan_file_gets_tiers_beside_its_own(toy_world: ToyWorld, tmp_path: Path) -> None:

@@ -130,16 +130,6 @@ class SimilarityTrack:
             return np.empty(0)
         return self.axis.times_ms[np.minimum(self.grid.starts() + self.grid.length // 2, self.grid.n_frames - 1)]
 
-    def summarised(self) -> SimilarityTrack:
-        """Only the best window: enough to say how close a word came."""
-        if not len(self.grid) or not self.entries:
-            return self
-        window, column = (int(i) for i in np.unravel_index(self.cosine.argmax(), self.cosine.shape))
-        grid = WindowGrid(min(self.grid.n_frames, self.grid.length), self.grid.length, self.grid.length)
-        axis = TimeAxis(self.axis.times_ms[: grid.n_frames].copy(), self.axis.origin_ms)
-        cosine = self.cosine[window : window + 1, column : column + 1].copy()
-        return SimilarityTrack(self.word, self.video_id, grid, axis, self.entries[column : column + 1], cosine)
-
     @property
     def best(self) -> FloatArray:
         """The highest cosine of each window over the entries: (n_windows,)."""

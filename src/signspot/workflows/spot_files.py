@@ -9,13 +9,13 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from signspot.atomic import atomic_output
 from signspot.domain.corpus import Episode, Subtitle
-from signspot.domain.results import VideoAnswer
+from signspot.domain.results import Spotting, VideoAnswer
 from signspot.domain.tracks import Embedder
 from signspot.errors import InputError, OutputExists, SignspotError
 from signspot.formats.corpus_source import SUBTITLE_SUFFIXES
@@ -101,38 +101,45 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
         remarks = run.query.warnings + _chosen_video(request.source, elan)
         yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
         return
-    done: list[Outcome] = []
+    found = _Found()
     outcomes = itertools.chain(unusable, (_one_of_many(episode, run) for episode in episodes))
     try:
-        for outcome in outcomes:
-            done.append(_slim(outcome))
-            yield outcome if len(done) > 1 else dataclasses.replace(outcome, remarks=run.query.warnings)
+        for number, outcome in enumerate(outcomes):
+            found.add(outcome)
+            yield outcome if number else dataclasses.replace(outcome, remarks=run.query.warnings)
     except KeyboardInterrupt:
-        _write_shared(done, request)
+        found.write(request)
         raise
-    _write_shared(done, request)
+    found.write(request)
 
 
-def _slim(outcome: Outcome) -> Outcome:
-    """Without the curves: a batch may hold thousands of videos."""
-    if outcome.answer is None:
-        return outcome
-    words = tuple(dataclasses.replace(word, similarity=word.similarity.summarised()) for word in outcome.answer.words)
-    return dataclasses.replace(outcome, answer=dataclasses.replace(outcome.answer, words=words))
+@dataclass(slots=True)
+class _Found:
+    """What the shared outputs of a batch need, without the curves: there may be thousands of videos."""
 
+    spottings: list[Spotting] = field(default_factory=list)
+    records: list[dict[str, object]] = field(default_factory=list)
+    failed: list[Outcome] = field(default_factory=list)
 
-def _write_shared(done: list[Outcome], request: SpotRequest) -> None:
-    """The outputs that hold all videos of a batch, and the list of what failed."""
-    outputs, answers = request.outputs, [outcome.answer for outcome in done if outcome.answer is not None]
-    for table in outputs.tables:
-        write_spottings((found for answer in answers for found in answer), table, overwrite=outputs.overwrite)
-    if (path := outputs.paths.get(Output.JSON)) is not None:
-        write_json([answer_record(answer) for answer in answers], path, overwrite=outputs.overwrite)
-    failed = [outcome for outcome in done if outcome.failure is not None]
-    if failed:
-        _write_failures(failed, request.failures)
-    elif _is_failures_list(request.failures):
-        request.failures.unlink()  # of an earlier run: nothing in it is true any more
+    def add(self, outcome: Outcome) -> None:
+        """Keep what became of one video."""
+        if outcome.failure is not None:
+            self.failed.append(outcome)
+        if outcome.answer is not None:
+            self.spottings += outcome.answer
+            self.records.append(answer_record(outcome.answer))
+
+    def write(self, request: SpotRequest) -> None:
+        """Write the outputs that hold all videos, and the list of what failed."""
+        outputs = request.outputs
+        for table in outputs.tables:
+            write_spottings(self.spottings, table, overwrite=outputs.overwrite)
+        if (path := outputs.paths.get(Output.JSON)) is not None:
+            write_json(self.records, path, overwrite=outputs.overwrite)
+        if self.failed:
+            _write_failures(self.failed, request.failures)
+        elif _is_failures_list(request.failures):
+            request.failures.unlink()  # of an earlier run: nothing in it is true any more
 
 
 def _episodes(request: SpotRequest, elan: ElanDocument | None) -> tuple[tuple[Episode, ...], tuple[Outcome, ...]]:
