@@ -166,8 +166,8 @@ def tiny_checkpoint(path: Path, **card: object) -> Path:
     known: dict[str, object] = {
         "name": "small",
         "architecture": "s3d+mlp",
-        "config": {"classes": 3, "width": 0.125, "gated": True, "input_dim": 128, "hidden_dim": 32, "embedding_dim": 16}
-        | {"threshold": 0.6},
+        "config": {"classes": 3, "width": 0.125, "gated": True, "threshold": 0.6}
+        | {"head_input_dim": 128, "head_hidden_dim": 32, "head_embedding_dim": 16},
         "preprocessing": {"side": 72, "crop": 64, "keep_aspect": True, "mean": 0.4, "std": 0.25},
     }
     save_checkpoint(path, weights, ModelCard(**(known | card)))  # type: ignore[arg-type]
@@ -188,8 +188,8 @@ def test_a_model_of_our_own_comes_back_with_its_settings(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("card", "words"),
     [
-        ({"config": {"classes": 4, "width": 0.125, "gated": True}}, "do not fit together"),
-        ({"config": {"classes": "many"}}, "do not fit together"),
+        ({"config": {"classes": 4, "width": 0.125, "gated": True}}, "has wrong shapes"),
+        ({"config": {"classes": "many"}}, "the card describes no network"),
         ({"preprocessing": {"clip_length": 64}}, "clips of 64 frames"),
         ({"preprocessing": {"side": 10, "crop": 64}}, "cannot crop 64 pixels from 10"),
         ({"preprocessing": {"side": "big"}}, "frames of big by 224 pixels"),

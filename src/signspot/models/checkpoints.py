@@ -1,6 +1,7 @@
 """Models on disk: one .safetensors file with its model card inside; pickles of others are brought over once, checked.
 
-Weights are named as in the released checkpoints: `i3d.` for the trunk, `mlp.` for the head. The card lies in the header
+Weights are named as in the released checkpoints: `i3d.` for that trunk, `mlp.` for the head; also `s3d.` and
+`landmark.`, which only our own models have. The card lies in the header
 of the file with a checksum of its own, and holds the checksum of the weights: safetensors itself does not notice a
 flipped bit.
 """
@@ -13,7 +14,6 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from functools import cache
 from pathlib import Path
 
 import torch
@@ -24,18 +24,18 @@ from torch import Tensor
 
 from signspot.atomic import atomic_output, refuse_existing
 from signspot.errors import InputError
-from signspot.models.head import Head, HeadConfig
-from signspot.models.i3d import I3D, I3DConfig
+from signspot.models.head import Head
+from signspot.models.networks import HEAD, PARTS, TRUNKS, Setting, Trunk, Weights, build_head, build_trunk, layout
 from signspot.quarantine.containers import MAX_BYTES, is_pickle, is_safetensors
 from signspot.quarantine.load import inspect, read_tensors
 
-Setting = str | int | float | bool | None
-Weights = dict[str, Tensor]  # float32, or int64 for counters; all finite
+Layout = Mapping[str, tuple[int, ...]]  # the shape of every tensor
 
 _METADATA_KEY = "signspot"  # a single one: the order of several would differ from run to run
 _CARD_VERSION = 1
 _MAX_HEADER_BYTES = 16 * 1024**2
 _DAMAGED = "get the file again"
+_RELEASED_PARTS = ("i3d", "mlp")
 _WRAPPERS = {"state_dict", "model_state_dict", "model", "module", "net", "i3d", "mlp"}
 _COUNTER = "num_batches_tracked"  # older versions of torch do not store it, and nothing depends on it
 # What the released demo does to a frame before the trunk sees it.
@@ -55,7 +55,7 @@ class ModelCard:
     """What somebody who finds the file must know."""
 
     name: str
-    architecture: str  # i3d, mlp, i3d+mlp, or what the one who saved it calls it
+    architecture: str  # i3d, i3d+mlp, s3d+mlp, landmark+mlp, ..., or what the one who saved it calls it
     config: Mapping[str, Setting] = field(default_factory=dict)  # of the networks
     preprocessing: Mapping[str, Setting] = field(default_factory=dict)
     vocabulary: tuple[str, ...] = ()  # the words of the classifier, in its order
@@ -167,9 +167,23 @@ def load_checkpoint(path: Path) -> Checkpoint:
     weights = _read_safetensors(path)
     if weights_sha256(weights) != card.weights_sha256:
         raise InputError(path, "is damaged: the weights do not have the checksum of the card", _DAMAGED)
-    if set(card.architecture.split("+")) <= {"i3d", "mlp"}:
-        _refuse_misfits(path, weights)
+    if set(card.architecture.split("+")) <= set(PARTS):
+        _refuse_misfits(path, weights, _expected(path, card.architecture.split("+"), card.config))
     return Checkpoint(card, weights)
+
+
+def networks_of(checkpoint: Checkpoint) -> tuple[Trunk, Head | None]:
+    """The trunk and, if there is one, the head, with their weights; ValueError if card and weights do not fit."""
+    names = [name for name in TRUNKS if checkpoint.part(name)]
+    if not names:
+        raise ValueError("there is no trunk, only a head")
+    trunk = build_trunk(names[0], checkpoint.card.config)
+    trunk.load_state_dict(checkpoint.part(names[0]))
+    if not checkpoint.part(HEAD):
+        return trunk, None
+    head = build_head(checkpoint.card.config)
+    head.load_state_dict(checkpoint.part(HEAD))
+    return trunk, head
 
 
 def import_checkpoint(path: Path, to: Path, options: ImportOptions | None = None) -> ImportReport:
@@ -184,7 +198,7 @@ def import_checkpoint(path: Path, to: Path, options: ImportOptions | None = None
     weights, unknown = recognised_weights(path, found)
     card = ModelCard(
         name=options.name or to.stem,
-        architecture="+".join(part for part in ("i3d", "mlp") if any(name.startswith(f"{part}.") for name in weights)),
+        architecture="+".join(_parts_of(weights)),
         config=_config_of(weights),
         preprocessing=_RELEASED_FRAMES if any(name.startswith("i3d.") for name in weights) else {},
         vocabulary=options.vocabulary,
@@ -217,8 +231,9 @@ def recognised_weights(path: Path, found: Mapping[str, Tensor]) -> tuple[Weights
     strangers = [place for place in found if place not in set(places.values())]
     if unexpected := [place for place in strangers if place.rpartition("/")[0] in folders]:
         raise InputError(path, f"holds unexpected tensors: {_listed(unexpected)}", "this is another network")
-    _refuse_misfits(path, weights)
-    return _completed(weights), tuple(strangers)
+    expected = _expected(path, _parts_of(weights), _config_of(weights))
+    _refuse_misfits(path, weights, expected)
+    return _completed(weights, expected), tuple(strangers)
 
 
 def _tensors_of(path: Path) -> tuple[str, Weights, tuple[str, ...]]:
@@ -247,42 +262,34 @@ def _our_name(place: str) -> str:
     while words and words[0] in _WRAPPERS:
         words.pop(0)
     bare = ".".join(words)
-    return next((f"{part}.{bare}" for part in ("i3d", "mlp") if bare in _layout(part, 1)), "")
+    return next((f"{part}.{bare}" for part in _RELEASED_PARTS if bare in layout(part, {"head_classes": 1})), "")
 
 
-@cache
-def _layout(part: str, classes: int | None) -> dict[str, tuple[int, ...]]:
-    """Every name and shape of a network."""
-    with torch.device("meta"):
-        network = I3D(I3DConfig(classes=classes or 1)) if part == "i3d" else Head(HeadConfig(classes=classes))
-    return {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+def _parts_of(weights: Mapping[str, Tensor]) -> list[str]:
+    return [part for part in PARTS if any(name.startswith(f"{part}.") for name in weights)]
 
 
 def _config_of(weights: Mapping[str, Tensor]) -> dict[str, Setting]:
-    """How many words each classifier knows; and that the head is the released one."""
+    """What others' weights say about their networks: how many words each classifier knows; the rest is as released."""
     config: dict[str, Setting] = {}
     if "i3d.logits.conv3d.weight" in weights:
         config["classes"] = len(weights["i3d.logits.conv3d.weight"])
     if "mlp.res.0.weight" in weights:
         config["head_classes"] = len(weights["mlp.logits.weight"]) if "mlp.logits.weight" in weights else None
-        config["activation_after_last"] = "released"  # Deviation D4
+        config["head_activation_after_last"] = "released"  # Deviation D4
     return config
 
 
-def _expected(weights: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    config = _config_of(weights)
-    counts = {"i3d": config.get("classes"), "mlp": config.get("head_classes")}
-    return {
-        f"{part}.{name}": shape
-        for part, count in counts.items()
-        if any(name.startswith(f"{part}.") for name in weights)
-        for name, shape in _layout(part, count if isinstance(count, int) else None).items()
-    }
+def _expected(path: Path, parts: Iterable[str], config: Mapping[str, Setting]) -> Layout:
+    try:
+        return {f"{part}.{name}": shape for part in parts for name, shape in layout(part, config).items()}
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for impossible sizes
+        reason = str(error).splitlines()[0]
+        raise InputError(path, f"the card describes no network ({reason})", _DAMAGED) from error
 
 
-def _refuse_misfits(path: Path, weights: Mapping[str, Tensor]) -> None:
+def _refuse_misfits(path: Path, weights: Mapping[str, Tensor], expected: Layout) -> None:
     """Compare with the layout of the networks, name by name."""
-    expected = _expected(weights)
     this_is = "this is another network, or a damaged file"
     if missing := [name for name in expected if name not in weights and not name.endswith(_COUNTER)]:
         raise InputError(path, f"lacks {_listed(missing)}", this_is)
@@ -303,12 +310,12 @@ def _is_sound(name: str, tensor: Tensor) -> bool:
     return bool(torch.isfinite(kept).all()) and not (name.endswith("running_var") and bool((kept < 0).any()))
 
 
-def _completed(weights: Weights) -> Weights:
+def _completed(weights: Weights, expected: Layout) -> Weights:
     """All in single precision and in the order of the network; counters that old versions of torch lack are zero."""
     zero = torch.zeros((), dtype=torch.int64)
     return {
         name: weights.get(name, zero).to(torch.int64 if name.endswith(_COUNTER) else torch.float32).contiguous()
-        for name in _expected(weights)
+        for name in expected
     }
 
 

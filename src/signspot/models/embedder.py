@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,11 +16,12 @@ from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape
 from signspot.errors import InputError
 from signspot.media.transforms import RELEASED, Normalisation, normalised
 from signspot.models.backends import Backend, Program, TorchBackend, choose_backend
-from signspot.models.checkpoints import Checkpoint, Setting, load_checkpoint, weights_sha256
+from signspot.models.checkpoints import Checkpoint, load_checkpoint, networks_of
 from signspot.models.folding import folded
-from signspot.models.head import Head, HeadConfig, unit_rows
-from signspot.models.i3d import I3D, I3DConfig
-from signspot.models.s3d import S3D, S3DConfig
+from signspot.models.head import Head
+from signspot.models.landmark_encoder import LandmarkEncoder
+from signspot.models.networks import Setting
+from signspot.models.staged import CONTINUOUS, DICTIONARY, StagedModel
 from signspot.models.trunk import InceptionTrunk
 
 ROWS_PER_STEP = 4  # clips or positions a program takes at a time: 8 take 1.7 GB instead of 1.2
@@ -41,17 +40,19 @@ class EmbedderSettings:
     backend: Backend = field(default_factory=TorchBackend)
 
 
-class VideoEmbedder:
+class VideoEmbedder(StagedModel):
     """Clips -> trunk -> head -> rows of length 1. The networks given are copied, and later changes do not matter."""
 
     def __init__(self, trunk: InceptionTrunk, head: Head | None, settings: EmbedderSettings) -> None:
-        if head is not None and head.config.input_dim != trunk.embedding_dim:
-            raise ValueError(f"a head for {head.config.input_dim} numbers on a trunk of {trunk.embedding_dim}")
         self.settings = settings
         self.trunk = copy.deepcopy(trunk).eval()
-        self._head = copy.deepcopy(head).eval() if head is not None else None
+        how = {
+            "frames": asdict(settings.frame_shape),
+            "normalisation": asdict(settings.normalisation),
+            "backend": settings.backend.name,
+        }
+        super().__init__(self.trunk, copy.deepcopy(head).eval() if head is not None else None, how)
         self._programs: dict[str, Program] = {}
-        self.fingerprint = _fingerprint(self.trunk, self._head, settings)
 
     @property
     def name(self) -> str:
@@ -62,16 +63,6 @@ class VideoEmbedder:
     def backend(self) -> str:
         """Where it runs and how precisely, such as openvino-fp32."""
         return self.settings.backend.name
-
-    @property
-    def dim(self) -> int:
-        """The length of a vector."""
-        return self.trunk.embedding_dim if self._head is None else self._head.config.embedding_dim
-
-    @property
-    def trunk_dim(self) -> int:
-        """The length of a vector of the trunk."""
-        return self.trunk.embedding_dim
 
     @property
     def frame_shape(self) -> FrameShape:
@@ -93,7 +84,9 @@ class VideoEmbedder:
         if clips.shape[1:] != (CLIP_LENGTH, side, side, 3):
             raise ValueError(f"clips of shape {clips.shape} instead of (n, {CLIP_LENGTH}, {side}, {side}, 3)")
         program = self.program(
-            "windows", lambda: LaterStages(self.trunk), ((ROWS_PER_STEP, 3, CLIP_LENGTH, side, side),)
+            "windows",
+            lambda: LaterStages(self.trunk, domain=self._domain),
+            ((ROWS_PER_STEP, 3, CLIP_LENGTH, side, side),),
         )
         vectors = [np.empty((0, self.trunk.embedding_dim), np.float32)]
         for first in range(0, len(clips), ROWS_PER_STEP):
@@ -101,13 +94,13 @@ class VideoEmbedder:
             vectors.append(rows.float().cpu().numpy().copy())
         return np.concatenate(vectors)
 
-    def head_vectors(self, vectors: FloatArray) -> FloatArray:
-        """Vectors of the trunk, or means of them (n, trunk dim), -> (n, dim) float32 rows of length 1."""
-        with torch.inference_mode():
-            rows = torch.from_numpy(np.array(vectors, dtype=np.float32))  # a copy: stored vectors are read-only
-            embedding = unit_rows(rows) if self._head is None else self._head(rows).embedding
-        unit: FloatArray = embedding.numpy()
-        return unit
+    def of_dictionary(self) -> VideoEmbedder:
+        """The same model for dictionary clips: another one only if its networks tell the two domains apart."""
+        if self.trunk.config.domains == 1 and (self._head is None or self._head.config.domains == 1):
+            return self
+        twin = copy.copy(self)
+        twin._domain, twin._programs = DICTIONARY, {}
+        return twin
 
     def tensor(self, pixels: npt.NDArray[np.uint8] | FloatArray) -> Tensor:
         """(n, ..., H, W, 3) uint8 or normalised float32 -> (n, 3, ..., H, W) float32, normalised."""
@@ -128,9 +121,9 @@ class VideoEmbedder:
 class LaterStages(nn.Module):
     """The stages of a trunk behind the one named (or all) and the average: (B, channels, T, H, W) -> (B, trunk dim)."""
 
-    def __init__(self, trunk: InceptionTrunk, after: str | None = None) -> None:
+    def __init__(self, trunk: InceptionTrunk, after: str | None = None, domain: int = CONTINUOUS) -> None:
         super().__init__()
-        self.trunk, self.after = folded(trunk), after
+        self.trunk, self.after = folded(trunk, domain if trunk.config.domains > 1 else CONTINUOUS), after
 
     def forward(self, maps: Tensor) -> tuple[Tensor]:
         """A tuple of one, as every program gives."""
@@ -142,7 +135,9 @@ def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", 
     checkpoint = source if isinstance(source, Checkpoint) else load_checkpoint(source)
     where = checkpoint.card.name if isinstance(source, Checkpoint) else str(source)
     try:
-        trunk, head = _trunk_of(checkpoint), _head_of(checkpoint)
+        trunk, head = networks_of(checkpoint)
+        if isinstance(trunk, LandmarkEncoder):
+            raise ValueError("it sees landmarks, not pictures")
         settings = EmbedderSettings(
             name=checkpoint.card.name,
             frame_shape=_frame_shape(checkpoint.card.preprocessing),
@@ -154,34 +149,6 @@ def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", 
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for tensors that do not fit
         reason = str(error).splitlines()[0]
         raise InputError(where, f"the weights and the model card do not fit together ({reason})", _GET_AGAIN) from error
-
-
-def _trunk_of(checkpoint: Checkpoint) -> InceptionTrunk:
-    config = checkpoint.card.config
-    shape = {key: config[key] for key in ("classes", "width", "domains") if key in config}
-    trunk: InceptionTrunk
-    if state := checkpoint.part("s3d"):
-        trunk = S3D(S3DConfig(gated=bool(config.get("gated", False)), **shape))  # type: ignore[arg-type]
-    elif state := checkpoint.part("i3d"):
-        trunk = I3D(I3DConfig(**shape))  # type: ignore[arg-type]
-    else:
-        raise ValueError("there is no trunk, only a head")
-    trunk.load_state_dict(state)
-    return trunk
-
-
-def _head_of(checkpoint: Checkpoint) -> Head | None:
-    state, config = checkpoint.part("mlp"), checkpoint.card.config
-    if not state:
-        return None
-    shape = {key: config[key] for key in ("input_dim", "hidden_dim", "embedding_dim") if key in config}
-    kept = {
-        "activation_after_last": config.get("activation_after_last", "paper"),
-        "classes": config.get("head_classes"),
-    }
-    head = Head(HeadConfig(**shape, **kept))  # type: ignore[arg-type]
-    head.load_state_dict(state)
-    return head
 
 
 def _frame_shape(preprocessing: Mapping[str, Setting]) -> FrameShape:
@@ -196,22 +163,3 @@ def _frame_shape(preprocessing: Mapping[str, Setting]) -> FrameShape:
 def _normalisation(preprocessing: Mapping[str, Setting]) -> Normalisation:
     mean, std = (float(preprocessing.get(key) or default) for key, default in (("mean", 0.0), ("std", 1.0)))
     return Normalisation((mean, mean, mean), (std, std, std))
-
-
-def _fingerprint(trunk: InceptionTrunk, head: Head | None, settings: EmbedderSettings) -> str:
-    """A checksum of all that the vectors depend on: not of classifiers and counters."""
-    networks = {"trunk": trunk} if head is None else {"trunk": trunk, "head": head}
-    weights = {
-        f"{part}.{name}": tensor
-        for part, network in networks.items()
-        for name, tensor in network.state_dict().items()
-        if not name.startswith("logits.") and not name.endswith("num_batches_tracked")
-    }
-    described = {
-        "weights": weights_sha256(weights),
-        "networks": {part: repr(network.config) for part, network in networks.items()},
-        "frames": asdict(settings.frame_shape),
-        "normalisation": asdict(settings.normalisation),
-        "backend": settings.backend.name,
-    }
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()

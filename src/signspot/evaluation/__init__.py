@@ -1,0 +1,1 @@
+"""Compares with truth: rankings, localisation, overlap, protocols. Pure functions on arrays."""

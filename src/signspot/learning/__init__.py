@@ -1,0 +1,1 @@
+"""Learning to spot signs from three supervisors: batches, bags, losses, training."""

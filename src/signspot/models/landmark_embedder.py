@@ -1,0 +1,58 @@
+"""A model that sees landmarks instead of pictures: windows of 16 frames of 258 numbers in, unit vectors out."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray
+from signspot.errors import InputError
+from signspot.models.checkpoints import Checkpoint, load_checkpoint, networks_of
+from signspot.models.head import Head
+from signspot.models.landmark_encoder import LandmarkEncoder
+from signspot.models.staged import StagedModel
+
+_ROWS_AT_ONCE = 256
+
+
+class LandmarkEmbedder(StagedModel):
+    """Landmarks -> encoder -> head -> rows of length 1. The networks given are copied."""
+
+    def __init__(self, trunk: LandmarkEncoder, head: Head | None, *, name: str, threshold: float = 0.0) -> None:
+        self.name, self.threshold = name, threshold
+        self._trunk = copy.deepcopy(trunk).eval()
+        super().__init__(self._trunk, copy.deepcopy(head).eval() if head is not None else None, {"sees": "landmarks"})
+
+    def embed(self, clips: FloatArray) -> FloatArray:
+        """(n, 16, 258) -> (n, dim) float32 rows of length 1."""
+        return self.head_vectors(self.trunk_vectors(clips))
+
+    def trunk_vectors(self, clips: FloatArray) -> FloatArray:
+        """(n, 16, 258), zeros where nothing was detected -> (n, trunk dim) float32."""
+        if clips.shape[1:] != (CLIP_LENGTH, LANDMARK_DIM):
+            raise ValueError(f"landmarks of shape {clips.shape} instead of (n, {CLIP_LENGTH}, {LANDMARK_DIM})")
+        vectors = [np.empty((0, self.trunk_dim), np.float32)]
+        with torch.inference_mode():
+            for first in range(0, len(clips), _ROWS_AT_ONCE):
+                rows = torch.from_numpy(np.array(clips[first : first + _ROWS_AT_ONCE], np.float32))
+                vectors.append(self._trunk(rows).embedding.numpy())
+        return np.concatenate(vectors)
+
+
+def landmark_embedder_from_checkpoint(source: Path | Checkpoint) -> LandmarkEmbedder:
+    """The model of a .safetensors file whose trunk is a landmark encoder."""
+    checkpoint = source if isinstance(source, Checkpoint) else load_checkpoint(source)
+    where = checkpoint.card.name if isinstance(source, Checkpoint) else str(source)
+    try:
+        trunk, head = networks_of(checkpoint)
+        if not isinstance(trunk, LandmarkEncoder):
+            raise ValueError("it sees pictures, not landmarks")
+        threshold = float(checkpoint.card.config.get("threshold") or 0.0)
+        return LandmarkEmbedder(trunk, head, name=checkpoint.card.name, threshold=threshold)
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for tensors that do not fit
+        reason = str(error).splitlines()[0]
+        fix = "get the file again, or import it again"
+        raise InputError(where, f"the weights and the model card do not fit together ({reason})", fix) from error
