@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, WindowGrid
-from signspot.features.coarse import CoarseOptions, chosen_windows, embed_near, starts_near
+from signspot.features.coarse import CoarseOptions, chosen_windows, embed_near, nearest_of, starts_near
 from signspot.features.extract import ExtractOptions, embed_video
 from signspot.media.writer import VideoWriter
 from signspot.models.colour import ColourEmbedder
+from signspot.spotting.peaks import find_peaks
 
 
 def colourful(path: Path, n_frames: int = 150) -> Episode:
@@ -31,11 +32,32 @@ def test_what_is_looked_at_closely_equals_the_full_track_and_holds_its_peak(tmp_
     full = embed_video(episode, ColourEmbedder(), options=ExtractOptions(isolated=False)).track
     blue = np.array([[0, 0, 1]], np.float32)
     near = embed_near(episode, ColourEmbedder(), blue, options=CoarseOptions(candidates=1, isolated=False)).track
-    is_known = near.vectors.any(axis=1)
+    is_exact = (near.vectors == full.vectors).all(axis=1)
     assert near.grid == full.grid and near.axis.times_ms.tolist() == full.axis.times_ms.tolist()
-    np.testing.assert_array_equal(near.vectors[is_known], full.vectors[is_known])
-    assert is_known[::4].all() and is_known.sum() < len(full.grid) / 2
-    assert int((near.vectors @ blue[0]).argmax()) == int((full.vectors @ blue[0]).argmax())
+    assert is_exact[::4].all() and is_exact.sum() < len(full.grid) / 2
+    peak = int((full.vectors @ blue[0]).argmax())
+    assert int((near.vectors @ blue[0]).argmax()) == peak
+    assert is_exact[peak - 3 : peak + 4].all()
+    for window in np.flatnonzero(~is_exact).tolist():  # what was not looked at repeats its nearest neighbour
+        around = full.vectors[max(0, window - 2) : window + 3]
+        assert (near.vectors[window] == around).all(axis=1).any()
+
+
+@given(st.sets(st.integers(0, 60), min_size=1), st.integers(1, 70))
+@settings(max_examples=100)
+def test_every_window_has_its_nearest_start(chosen: set[int], n_windows: int) -> None:
+    starts = sorted(chosen)
+    got = nearest_of(np.array(starts), n_windows).tolist()
+    by_hand = [min(range(len(starts)), key=lambda i: (abs(starts[i] - window), i)) for window in range(n_windows)]
+    assert got == by_hand
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3, 4])
+def test_a_slope_that_was_not_looked_at_closely_has_no_peaks_beside_its_top(stride: int) -> None:
+    """Findings lie exactly where a window was computed, and only at tops: copies make no false ones."""
+    starts = np.arange(0, 80, stride)
+    curve = -np.abs(starts - starts[len(starts) // 2]).astype(np.float32)[nearest_of(starts, 80)]
+    assert find_peaks(curve, np.arange(80), -np.inf, 16).tolist() == [starts[len(starts) // 2]]
 
 
 def test_progress_never_goes_back(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH, WindowGrid
 from signspot.domain.words import Word
 from signspot.errors import VideoError
-from signspot.features.extract import ExtractOptions, Sampling, embed_entry, embed_video, window_batches
+from signspot.features.extract import EntryOptions, ExtractOptions, Sampling, embed_entry, embed_video, window_batches
 from signspot.media.reader import VideoReader, media_sha256
 from signspot.media.sampling import consecutive_clips, random_clips
 from signspot.media.writer import VideoWriter
@@ -30,6 +30,9 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+HERE = EntryOptions(isolated=False)
 
 
 def numbered(n_frames: int) -> list[np.ndarray]:
@@ -74,8 +77,8 @@ def test_a_red_then_green_video_has_the_vectors_computed_by_hand(tmp_path: Path,
 def test_an_entry_has_the_same_vector_in_every_run(tmp_path: Path) -> None:
     video = write_strip(tmp_path / "apple.mp4", [(255, 0, 0), (0, 0, 255), (255, 255, 0)])
     entry = Entry(entry_id="apple", word=Word("apple"), video=video)
-    first, second = (embed_entry(entry, ColourEmbedder(), isolated=False) for _ in range(2))
-    other_seed = embed_entry(entry, ColourEmbedder(), seed=1, isolated=False)
+    first, second = (embed_entry(entry, ColourEmbedder(), HERE) for _ in range(2))
+    other_seed = embed_entry(entry, ColourEmbedder(), EntryOptions(seed=1, isolated=False))
     assert first.tolist() == second.tolist()
     assert first.tolist() != other_seed.tolist()
 
@@ -85,7 +88,7 @@ def test_a_clip_has_the_same_vector_under_any_name(tmp_path: Path) -> None:
     second = tmp_path / "elsewhere.mp4"
     second.write_bytes(first.read_bytes())
     made = [
-        embed_entry(Entry(entry_id=path.name, word=Word("apple"), video=path), ColourEmbedder(), isolated=False)
+        embed_entry(Entry(entry_id=path.name, word=Word("apple"), video=path), ColourEmbedder(), HERE)
         for path in (first, second)
     ]
     assert made[0].tolist() == made[1].tolist()
@@ -99,7 +102,7 @@ def test_an_entry_without_a_video_says_so() -> None:
 def test_a_dictionary_clip_of_minutes_is_refused(tmp_path: Path) -> None:
     video = write_strip(tmp_path / "long.mp4", [(9, 9, 9)], frames_each=25 * 121)
     with pytest.raises(VideoError, match="longer than two minutes"):
-        embed_entry(Entry(entry_id="a", word=Word("apple"), video=video), ColourEmbedder(), isolated=False)
+        embed_entry(Entry(entry_id="a", word=Word("apple"), video=video), ColourEmbedder(), HERE)
 
 
 def write_noise(path: Path, n_frames: int) -> Path:
@@ -145,7 +148,7 @@ def test_the_clips_of_an_entry_are_averaged_before_the_head(tmp_path: Path, samp
     rng = np.random.default_rng([0, *bytes.fromhex(media_sha256(tmp_path / "apple.mp4"))])
     numbers = (random_clips if sampling == "random" else consecutive_clips)(56, rng)
     trunk = model.trunk_vectors(pixels_of(tmp_path / "apple.mp4")[numbers])
-    vector = embed_entry(entry, model, isolated=False, sampling=sampling)
+    vector = embed_entry(entry, model, EntryOptions(isolated=False, sampling=sampling))
     assert len(numbers) > 1
     np.testing.assert_allclose(vector, model.head_vectors(trunk.mean(axis=0, keepdims=True))[0], atol=1e-5)
     after_the_head = model.head_vectors(trunk).mean(axis=0)

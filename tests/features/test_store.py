@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import sqlite3
 import threading
@@ -12,12 +14,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
 from signspot.domain.spans import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, WindowGrid
-from signspot.errors import EnvironmentProblem, InputError, SignspotError
+from signspot.errors import EnvironmentProblem, InputError, SignspotError, VideoError
 from signspot.features import store as store_module
-from signspot.features.shards import Remarks
+from signspot.features.shards import Remarks, encode_shard
+from signspot.features.stages import StageVectors
 from signspot.features.store import FeatureStore, StoreOptions, default_store_folder, open_store
 from tests.features.store_tracks import MODEL, make_track, media, same
 
@@ -120,6 +124,115 @@ def test_rows_that_are_no_unit_vectors_are_refused_and_named(tmp_path: Path, val
             store.put(media(1), replace(track, vectors=vectors))
         assert store.entries() == ()
     assert shard_files(tmp_path) == []
+
+
+def trunk_track(number: int = 1, **changes: int) -> EmbeddingTrack:
+    track = make_track(number, **changes)
+    scales = np.random.default_rng(number).uniform(0, 3000, (len(track.vectors), 1))
+    return replace(track, vectors=(track.vectors * scales).astype(np.float32), fingerprint="trunk", unit_rows=False)
+
+
+def test_vectors_of_a_trunk_keep_their_lengths(tmp_path: Path) -> None:
+    track = trunk_track()
+    with open_store(tmp_path) as store:
+        store.put(media(1), track)
+        found = store.get(media(1), "trunk")
+        assert found is not None and not found.unit_rows
+        assert found.vectors.dtype == np.float32
+        np.testing.assert_array_equal(found.vectors, track.vectors.astype(np.float16).astype(np.float32))
+        assert store.verify() == ()
+    (tmp_path / "catalogue.sqlite3").unlink()
+    with open_store(tmp_path) as store:
+        found = store.get(media(1), "trunk")
+        assert found is not None and not found.unit_rows
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 65520.0, -1e6])
+def test_vectors_of_a_trunk_that_halves_cannot_hold_are_refused(tmp_path: Path, value: float) -> None:
+    track = trunk_track()
+    vectors = track.vectors.copy()
+    vectors[5, 3] = value
+    with open_store(tmp_path) as store:
+        with pytest.raises(InputError, match=r"1 of 25 vectors are no numbers or too large.* window 5"):
+            store.put(media(1), replace(track, vectors=vectors))
+        assert store.entries() == ()
+
+
+@pytest.mark.parametrize("track", [make_track(1), trunk_track(1), make_track(1, n_frames=0)], ids=str)
+def test_rows_are_mapped_as_they_lie_on_the_disk(tmp_path: Path, track: EmbeddingTrack) -> None:
+    with open_store(tmp_path) as store:
+        assert store.open_rows(media(1), track.fingerprint) is None
+        store.put(media(1), track)
+        rows = store.open_rows(media(1), track.fingerprint)
+    assert rows is not None and rows.dtype == np.float16
+    np.testing.assert_array_equal(rows, track.vectors.astype(np.float16))
+    if len(rows):
+        with pytest.raises(ValueError, match="read-only"):
+            rows[0] = 0
+
+
+def test_a_checksum_is_verified_once(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+        (path,) = shard_files(tmp_path)
+        assert store.open_rows(media(1), MODEL) is not None
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        assert store.open_rows(media(1), MODEL) is not None
+    with open_store(tmp_path) as store:
+        assert store.open_rows(media(1), MODEL) is None
+        assert "does not have the checksum" in store.warnings[0]
+        assert shard_files(tmp_path) == []
+
+
+@given(track=tracks(), is_trunk=st.booleans())
+@settings(max_examples=40)
+def test_a_shard_is_what_the_safetensors_library_writes(track: EmbeddingTrack, is_trunk: bool) -> None:
+    shard = encode_shard(media(1), replace(track, unit_rows=not is_trunk), Remarks("", ('a "quoted" ü',)))
+    content = b"".join(shard.pieces())
+    card = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["signspot"]
+    assert ("unit_rows" in json.loads(card)) == is_trunk
+    arrays = {"vectors": track.vectors.astype(np.float16), "times_ms": track.axis.times_ms.copy()}
+    assert content == save(arrays, {"signspot": card})
+    assert (len(content), hashlib.sha256(content).hexdigest()) == (shard.stored.n_bytes, shard.stored.shard_sha256)
+
+
+def test_what_is_computed_before_an_interruption_is_found_again(tmp_path: Path) -> None:
+    made = StageVectors("trunk", 8)
+    rows = np.ones((200, 8), np.float32)
+    with open_store(tmp_path) as store:
+        with pytest.raises(KeyboardInterrupt), store.unfinished(media(1), made) as started:
+            started.append(rows)
+            raise KeyboardInterrupt
+        with store.unfinished(media(1), made, stride=2) as other, store.unfinished(media(2), made) as another:
+            assert len(other) == len(another) == 0
+        with store.unfinished(media(1), made) as again, store.unfinished(media(1), made) as meanwhile:
+            assert (len(again), len(meanwhile)) == (128, 0)
+        assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_what_the_user_gave_leaves_nothing_unfinished(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        with pytest.raises(VideoError, match="broken"), store.unfinished(media(1), StageVectors("trunk", 8)) as rows:
+            rows.append(np.ones((200, 8), np.float32))
+            raise VideoError("x.mp4", "broken")
+        assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_unfinished_rows_are_removed_with_their_video_and_swept_when_old(tmp_path: Path) -> None:
+    def leave(store: FeatureStore, number: int) -> None:
+        with pytest.raises(KeyboardInterrupt), store.unfinished(media(number), StageVectors("trunk", 8)) as rows:
+            rows.append(np.ones((200, 8), np.float32))
+            raise KeyboardInterrupt
+
+    with open_store(tmp_path) as store:
+        leave(store, 1)
+        leave(store, 2)
+        store.remove(media(1))
+        assert {path.name[:64] for path in (tmp_path / "unfinished").iterdir()} == {media(2)}
+    open_store(tmp_path, IN_TWO_HOURS).close()
+    assert len(list((tmp_path / "unfinished").iterdir())) == 2
+    open_store(tmp_path, StoreOptions(clock=lambda: time.time() + 15 * 86400)).close()
+    assert list((tmp_path / "unfinished").iterdir()) == []
 
 
 @pytest.mark.parametrize("sha", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -57,3 +58,17 @@ def test_a_window_that_is_not_a_number_never_wins() -> None:
 def test_tracks_of_different_models_are_not_compared() -> None:
     with pytest.raises(ValueError, match="windows by 'a', entries by 'b'"):
         similarity(track(np.ones((1, 3), np.float32), "a"), entries(np.ones((1, 3), np.float32), "b"))
+
+
+def test_vectors_of_a_trunk_are_not_compared() -> None:
+    before_the_head = dataclasses.replace(track(np.ones((2, 3), np.float32)), unit_rows=False)
+    with pytest.raises(ValueError, match="v: vectors of a trunk are compared after the head"):
+        similarity(before_the_head, entries(np.ones((1, 3), np.float32)))
+
+
+def test_a_long_track_of_halves_is_compared_like_a_short_one() -> None:
+    windows = np.random.default_rng(0).normal(size=(9000, 3)).astype(np.float16)
+    references = np.eye(3, dtype=np.float32)
+    cosine = similarity(track(windows), entries(references)).cosine
+    exact = windows.astype(float) / np.linalg.norm(windows.astype(float), axis=1, keepdims=True)
+    np.testing.assert_allclose(cosine, exact, atol=1e-6)

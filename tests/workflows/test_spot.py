@@ -10,6 +10,7 @@ import signspot
 from signspot.domain.corpus import Subtitle
 from signspot.domain.spans import MillisSpan
 from signspot.errors import DictionaryError, InputError, UnknownWord
+from signspot.formats.tables import answer_record
 from signspot.workflows.spot import SpotOptions, spot
 from signspot.world.colours import ToyWorld
 
@@ -118,3 +119,26 @@ def test_the_decoding_process_changes_nothing(
         for isolated in (True, False)
     ]  # fmt: skip
     assert both[0] == both[1]
+
+
+def test_a_quick_look_finds_the_same_signs_and_says_what_it_is(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, tmp_path: Path
+) -> None:
+    options = dataclasses.replace(TRUSTED, store=tmp_path)
+    words = ["apple", "garden", "tree", "water"]
+    quick, full, again = (
+        spot(toy_world.broadcast, words, dictionary=dictionary, model=model, options=asked)
+        for asked in (dataclasses.replace(options, quick=True), options, dataclasses.replace(options, quick=True))
+    )
+    assert [(s.word, s.variant) for s in quick] == [(s.word, s.variant) for s in full]
+    assert [s.frame for s in quick] == pytest.approx([s.frame for s in full], abs=1)  # stored vectors are rounded
+    assert [s.cosine for s in quick] == pytest.approx([s.cosine for s in full], abs=1e-3)
+    assert any("a quick look" in warning for warning in quick.warnings)
+    assert full.warnings == again.warnings == ()
+    assert [s.cosine for s in again] == [s.cosine for s in full], "what is stored is used"
+    assert any("a quick look" in str(warning) for warning in answer_record(quick)["warnings"])  # type: ignore[attr-defined]
+
+
+def test_a_quick_look_has_no_stride_of_the_user_s() -> None:
+    with pytest.raises(InputError, match="a quick look chooses its own: leave out one of --quick and --stride"):
+        SpotOptions(quick=True, stride=2)

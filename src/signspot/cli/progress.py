@@ -1,4 +1,4 @@
-"""Progress bars with the time left, on the error stream, and only where a person looks on."""
+"""Progress bars with the pace and the time left, on the error stream, and only where a person looks on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from signspot.errors import one_line
 
@@ -50,8 +60,20 @@ def progress_bars() -> Iterator[Bars]:
         bars.clear()
 
 
+class PaceColumn(ProgressColumn):
+    """How many of what a step counts, such as windows, are done in a second."""
+
+    def render(self, task: Task) -> Text:
+        """The pace of the last half minute; nothing while it is not known."""
+        pace = task.finished_speed or task.speed
+        return Text(
+            "" if pace is None else f"{pace:.3g}/s" if pace < 100 else f"{pace:.0f}/s", style="progress.data.speed"
+        )
+
+
 def _bars() -> Progress:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    step = TextColumn("{task.description}", markup=False)
+    columns = (step, BarColumn(), TaskProgressColumn(), PaceColumn(), TimeRemainingColumn())
     # Results go to the standard output, which may be a file: nothing but the bars passes through here.
     return Progress(
         *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False

@@ -40,6 +40,12 @@ def spot(
     no_store: bool = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew."),
     threshold: float | None = typer.Option(None, "--threshold", help="Lowest cosine that counts as found (-1 to 1)."),
     stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    quick: bool = typer.Option(
+        False,
+        "--quick",
+        help="An answer sooner, on long videos: compare every fourth window, then all around the best 12 places of "
+        "each dictionary clip. What is found is exact; some may be missed. Keeps nothing; uses what --store holds.",
+    ),
     language: str = typer.Option("en", "--language", help="Written language of words and subtitles."),
     json_target: Path | None = typer.Option(
         None, "--json", metavar="[F.json]", help="JSON, on the screen or in a file."
@@ -90,6 +96,7 @@ def spot(
             threshold=threshold,
             padding_ms=round(padding * 1000),
             stride=stride,
+            quick=quick,
             language=language,
             isolated=not trust,
             store=None if no_store else store or default_store(model),

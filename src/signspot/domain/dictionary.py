@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from signspot.domain.corpus import Rights
+from signspot.domain.spans import FrameSpan
 from signspot.domain.words import Vocabulary, Word
 
 
@@ -31,10 +32,13 @@ class Entry:
     region: str = ""
     type_id: str = ""  # the sign's id in an external vocabulary (ELAN CVE_ID, Signbank ID)
     rights: Rights = field(default_factory=Rights)
+    kept: FrameSpan | None = None  # the frames of the video that show the sign; None: all
 
     def __post_init__(self) -> None:
         if not self.entry_id:
             raise ValueError(f"an entry of {self.word!r} without an id")
+        if self.kept is not None and not 0 <= self.kept.start < self.kept.stop:
+            raise ValueError(f"{self.entry_id}: no frames from {self.kept.start} to {self.kept.stop}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ CLIP_LENGTH = 16  # Paper 3.2: the trunk takes 16 frames
 LANDMARK_DIM = 258  # pose 33 x (x, y, z, visibility) + two hands of 21 x (x, y, z)
 
 FloatArray = npt.NDArray[np.float32]
+Vectors = npt.NDArray[np.float32] | npt.NDArray[np.float16]  # halves where they lie on the disk
 Pixels = npt.NDArray[np.uint8]
 
 
@@ -68,14 +69,16 @@ class WindowGrid:
 class EmbeddingTrack:
     """The embeddings of one video, one row per window.
 
-    A row that could not be embedded may be zero or not finite: comparing ignores it (see spotting.similarity).
+    A row that could not be embedded may be zero or not finite: comparing ignores it (see spotting.similarity). Vectors
+    of a trunk, before the head, have any length and are not compared. Long tracks are memory maps of a file.
     """
 
     video_id: str
     grid: WindowGrid
     axis: TimeAxis
-    vectors: FloatArray  # (n_windows, d), rows of length 1
+    vectors: Vectors  # (n_windows, d), rows of length 1
     fingerprint: str  # of the embedder: tracks of different fingerprints are never compared
+    unit_rows: bool = True  # False: vectors of the trunk, of any length
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or len(self.vectors) != len(self.grid):

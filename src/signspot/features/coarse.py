@@ -1,8 +1,9 @@
 """Quick looks for somebody who waits: every fourth window first, then every window around the promising ones.
 
-Every row it computes is the row that `embed_video` computes at stride 1, up to rounding; the others are zero, which
-comparing ignores. So a cosine it reports is exact. A peak is lost only if none of the coarse windows around it is among
-the best `candidates` peaks of its query; neighbouring coarse windows share 12 of their 16 frames.
+Every row it computes is the row that `embed_video` computes at stride 1, up to rounding; any other is a copy of the
+nearest one that was computed, so that a curve has no gaps and no false peaks beside them. A cosine it reports is exact.
+A peak is missed, or found up to three frames off, only if none of the coarse windows around it is among the best
+`candidates` peaks of its query; neighbouring coarse windows share 12 of their 16 frames.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from signspot.domain.corpus import Episode
 from signspot.domain.tracks import CLIP_LENGTH, Embedder, EmbeddingTrack, FloatArray, Pixels, WindowGrid
 from signspot.errors import VideoError
 from signspot.features.extract import Extraction, ExtractOptions, Progress, embed_video
+from signspot.features.rows import RowFile
 from signspot.media.reader import VideoReader
 
 _WINDOWS_PER_BATCH = 8
+_ROWS_AT_ONCE = 4096
 
 Starts = npt.NDArray[np.int64]  # (n,) first frames of windows, rising
 
@@ -46,7 +49,7 @@ def embed_near(
     options: CoarseOptions = CoarseOptions(),
     progress: Progress | None = None,
 ) -> Extraction:
-    """A track at stride 1 whose rows are filled in where one of `queries` (n, dim), unit rows, may be performed."""
+    """A track at stride 1 that is exact where one of `queries` (n, dim), unit rows, may be performed."""
     passes = _TwoPasses(progress)
     coarse = embed_video(
         episode,
@@ -55,20 +58,34 @@ def embed_near(
         progress=passes.first,
     )
     track = coarse.track
-    grid = WindowGrid(track.grid.n_frames)
-    vectors = np.zeros((len(grid), embedder.dim), np.float32)
     known = track.grid.starts()
-    vectors[known] = track.vectors
     wanted = np.setdiff1d(starts_near(track, queries, options.candidates), known)
+    rows = [track.vectors]
     if len(wanted):
         with VideoReader(episode.video, shape=embedder.frame_shape, isolated=options.isolated) as reader:
             frames = passes.second(reader)
-            rows = [embedder.embed(clips) for clips in chosen_windows(frames, wanted)]
-        if sum(map(len, rows)) != len(wanted):
+            rows += [embedder.embed(clips) for clips in chosen_windows(frames, wanted)]
+        if sum(map(len, rows)) != len(known) + len(wanted):
             raise VideoError(episode.video, "changed while it was being read", "run the same command again")
-        vectors[wanted] = np.concatenate(rows)
-    refined = EmbeddingTrack(track.video_id, grid, track.axis, vectors, track.fingerprint)
-    return Extraction(refined, coarse.report)
+    order = np.argsort(starts := np.concatenate([known, wanted]))
+    grid = WindowGrid(track.grid.n_frames)
+    with RowFile(embedder.dim) as held:
+        computed: FloatArray = np.concatenate(rows).astype(np.float32, copy=False)
+        for some in np.array_split(order[nearest_of(starts[order], len(grid))], len(grid) // _ROWS_AT_ONCE + 1):
+            held.append(computed[some])
+        vectors = held.mapped()
+    return Extraction(EmbeddingTrack(track.video_id, grid, track.axis, vectors, track.fingerprint), coarse.report)
+
+
+def nearest_of(starts: Starts, n_windows: int) -> Starts:
+    """For every window, which of `starts` (rising) is nearest; of two as near, the earlier. (n_windows,)
+
+    >>> nearest_of(np.array([0, 4, 5]), 8).tolist()
+    [0, 0, 0, 1, 1, 2, 2, 2]
+    """
+    # So the windows that hold a start's vector lie around it, and the middle of a flat top is the start itself.
+    after = (starts[:-1] + starts[1:]) // 2 + 1  # from here on the next start is nearer
+    return np.searchsorted(after, np.arange(n_windows), side="right")
 
 
 def starts_near(track: EmbeddingTrack, queries: FloatArray, candidates: int) -> Starts:

@@ -1,7 +1,8 @@
 """One track as one file that never changes: a safetensors shard, named by its content.
 
 Vectors are kept as float16 (n_windows, d), the time axis as float64 (n_frames,) in ms, everything else as one JSON
-text in the header. The format does not notice flipped bits, so the name carries the sha256 of the whole file.
+text in the header. The format does not notice flipped bits, so the name carries the sha256 of the whole file. A shard
+is written piece by piece and read as a memory map, so that long videos need no more memory than short ones.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from signspot.domain.spans import TimeAxis
-from signspot.domain.tracks import EmbeddingTrack, FloatArray, WindowGrid
+from signspot.domain.tracks import EmbeddingTrack, FloatArray, Vectors, WindowGrid
 from signspot.errors import EnvironmentProblem, InputError
+from signspot.features.rows import RowFile, mapped_rows, row_blocks
 
 SUFFIX = ".safetensors"
-_METADATA_KEY = "signspot"  # a single one: the order of several would differ from run to run
-_ROWS_AT_ONCE = 4096  # halves become floats in blocks, so that a long track is never held twice
+_METADATA_KEY = "signspot"
+_LARGEST_HALF = float(np.finfo(np.float16).max)
 _SQUARE_TOLERANCE = 0.02  # of the squared length of a row that should be of length 1
 _SHA256 = re.compile("[0-9a-f]{64}")
 
@@ -82,12 +83,23 @@ class StoredTrack:
         return shard_name(self.key.media_sha256, self.shard_sha256)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shard:
     """A track as the bytes of its file."""
 
     stored: StoredTrack
-    content: bytes
+    header: bytes
+    track: EmbeddingTrack
+
+    def pieces(self) -> Iterator[bytes]:
+        """The file from its beginning to its end."""
+        return _pieces(self.header, self.track)
+
+
+def rows_name(key: TrackKey) -> str:
+    """What the rows of a track are called while it is not finished."""
+    model = hashlib.sha256(f"{key.fingerprint} {key.stride}".encode()).hexdigest()
+    return f"{key.media_sha256}.{model[:16]}.rows"
 
 
 def shard_name(media_sha256: str, shard_sha256: str) -> str:
@@ -106,32 +118,38 @@ def encode_shard(media_sha256: str, track: EmbeddingTrack, remarks: Remarks) -> 
         "length": track.grid.length,
         "origin_ms": track.axis.origin_ms,
         "remarks": asdict(remarks),
+        **({} if track.unit_rows else {"unit_rows": False}),
     }
-    # safetensors copies memory as it lies: views with gaps or other byte orders would be stored wrongly.
-    arrays: dict[str, npt.NDArray[Any]] = {
-        "vectors": np.ascontiguousarray(track.vectors, np.float16),
-        "times_ms": np.ascontiguousarray(track.axis.times_ms, np.float64),
-    }
-    content = save(arrays, {_METADATA_KEY: json.dumps(card, sort_keys=True)})
-    return Shard(_stored(card, track.vectors.shape, hashlib.sha256(content).hexdigest(), len(content)), content)
+    header = _header(card, track)
+    digest, n_bytes = hashlib.sha256(), 0
+    for piece in _pieces(header, track):
+        digest.update(piece)
+        n_bytes += len(piece)
+    return Shard(_stored(card, track.vectors.shape, digest.hexdigest(), n_bytes), header, track)
 
 
-def read_shard(path: Path, stored: StoredTrack) -> EmbeddingTrack:
-    """The track of a shard, after its checksum and its key are verified."""
+def verify_shard(path: Path, stored: StoredTrack) -> None:
+    """Raise unless the file is, bit for bit, the one that was written."""
+    with _readable(path), path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != stored.shard_sha256:
+            raise DamagedShard("does not have the checksum it was written with")
+
+
+def open_shard(path: Path, stored: StoredTrack) -> EmbeddingTrack:
+    """The track of a shard that has been verified; its rows are a read-only map of float16, rounded as they lie there.
+
+    Rows that should have length 1 have it but for that rounding: see `as_stored`.
+    """
     with _readable(path):
-        with path.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != stored.shard_sha256:
-                raise DamagedShard("does not have the checksum it was written with")
         with safe_open(path, framework="numpy") as shard:
             card = _card(shard)
             # A flipped bit in the catalogue may lead to the sound shard of another video.
             if TrackKey(**card["key"]) != stored.key:
                 raise DamagedShard("belongs to another video or model")
             axis = TimeAxis(shard.get_tensor("times_ms"), card["origin_ms"])
-            grid = WindowGrid(card["n_frames"], card["length"], stored.key.stride)
-            halves = shard.get_slice("vectors")
-            vectors = _unit_rows(halves, tuple(halves.get_shape()))
-        return EmbeddingTrack(card["video_id"], grid, axis, vectors, stored.key.fingerprint)
+        grid = WindowGrid(card["n_frames"], card["length"], stored.key.stride)
+        unit_rows = card.get("unit_rows", True)
+        return EmbeddingTrack(card["video_id"], grid, axis, _mapped(path), stored.key.fingerprint, unit_rows)
 
 
 def stored_in(path: Path) -> StoredTrack:
@@ -146,14 +164,55 @@ def stored_in(path: Path) -> StoredTrack:
         return stored
 
 
+def _header(card: dict[str, Any], track: EmbeddingTrack) -> bytes:
+    """The first bytes of a safetensors file, up to the arrays."""
+    n_times, (n_rows, dim) = 8 * len(track.axis), track.vectors.shape
+    parts = {
+        "__metadata__": {_METADATA_KEY: json.dumps(card, sort_keys=True)},
+        "times_ms": {"dtype": "F64", "shape": [len(track.axis)], "data_offsets": [0, n_times]},
+        "vectors": {"dtype": "F16", "shape": [n_rows, dim], "data_offsets": [n_times, n_times + 2 * n_rows * dim]},
+    }
+    text = json.dumps(parts, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # what follows is read fastest where its place is a multiple of its size
+    return len(text).to_bytes(8, "little") + text
+
+
+def _pieces(header: bytes, track: EmbeddingTrack) -> Iterator[bytes]:
+    yield header
+    yield np.ascontiguousarray(track.axis.times_ms, "<f8").tobytes()
+    for block in row_blocks(track.vectors):
+        yield np.ascontiguousarray(block, "<f2").tobytes()
+
+
+def _mapped(path: Path) -> Vectors:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        described = json.loads(file.read(length))["vectors"]
+        if described["dtype"] != "F16":
+            raise DamagedShard(f"holds vectors of {described['dtype']}")
+        n_rows, dim = described["shape"]
+        return mapped_rows(file, (n_rows, dim), "<f2", 8 + length + described["data_offsets"][0])
+
+
+def _unusable(unit_rows: bool, rows: Vectors) -> npt.NDArray[np.bool_]:
+    """Which rows must not be stored: what is not a number would win every comparison."""
+    if not unit_rows:
+        return np.asarray(~(np.abs(rows) <= _LARGEST_HALF).all(axis=1))
+    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.float64)
+    # A zero row is a window that could not be embedded.
+    return np.asarray(~((squares == 0) | (np.abs(squares - 1) <= _SQUARE_TOLERANCE)))
+
+
 def _refuse_unusable(track: EmbeddingTrack) -> None:
     if not np.isfinite(track.axis.origin_ms):
         raise InputError(track.video_id, f"an origin of {track.axis.origin_ms} ms", "check the video's timestamps")
-    squares = np.einsum("ij,ij->i", track.vectors, track.vectors, dtype=np.float64)
-    # A zero row is a window that could not be embedded; what is not a number would win every comparison.
-    unusable = ~((squares == 0) | (np.abs(squares - 1) <= _SQUARE_TOLERANCE))
+    blocks = (_unusable(track.unit_rows, block) for block in row_blocks(track.vectors))
+    unusable = np.concatenate([np.zeros(0, bool), *blocks])
     if unusable.any():
-        what = f"{unusable.sum()} of {len(squares)} embeddings are neither of length 1 nor zero"
+        kind = (
+            "embeddings are neither of length 1 nor zero" if track.unit_rows else "vectors are no numbers or too large"
+        )
+        what = f"{unusable.sum()} of {len(unusable)} {kind}"
         fix = "nothing was stored; check the model"
         raise InputError(track.video_id, f"{what}, first that of window {unusable.argmax()}", fix)
 
@@ -190,16 +249,18 @@ def _card(shard: Any) -> dict[str, Any]:
 
 
 def as_stored(track: EmbeddingTrack) -> EmbeddingTrack:
-    """The track as it comes back from a shard: a question has the same answer the first time and later."""
-    return replace(track, vectors=_unit_rows(track.vectors.astype(np.float16), track.vectors.shape))
+    """The track as it comes back from a shard: rounded to halves, then float32 again, and of length 1 if it was.
+
+    So a question has the same answer the first time and later.
+    """
+    with RowFile(track.vectors.shape[1]) as rows:
+        for block in row_blocks(track.vectors):
+            halves = block.astype(np.float16).astype(np.float32)
+            rows.append(_of_length_1(halves) if track.unit_rows else halves)
+        return replace(track, vectors=rows.mapped())
 
 
-def _unit_rows(halves: Any, shape: tuple[int, ...]) -> FloatArray:
-    """(n, d) float16, of length 1 but for rounding, or zero -> (n, d) float32, of length 1 or zero."""
-    rows: FloatArray = np.empty(shape, np.float32)
-    for start in range(0, len(rows), _ROWS_AT_ONCE):
-        stop = min(start + _ROWS_AT_ONCE, len(rows))
-        block = halves[start:stop].astype(np.float32)
-        lengths = np.linalg.norm(block, axis=1, keepdims=True)
-        rows[start:stop] = block / np.where(lengths > 0, lengths, 1)
-    return rows
+def _of_length_1(rows: FloatArray) -> FloatArray:
+    """Rows that have length 1 but for rounding get it; zero stays zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)

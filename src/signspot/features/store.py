@@ -2,6 +2,7 @@
 
     <folder>/catalogue.sqlite3                            which shards count
     <folder>/shards/<media sha256>.<shard sha256>.safetensors
+    <folder>/unfinished/<media sha256>.<model>.rows       what a run that was cut short had computed
 
 A shard is written, flushed, named and its name flushed before its row is committed, and `put` returns after that. So
 whoever reads sees whole tracks only, and what `put` returned from outlives a crash. Everything here can be computed
@@ -23,20 +24,28 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+import numpy.typing as npt
+
 from signspot.atomic import atomic_output, explained
 from signspot.domain.tracks import EmbeddingTrack
 from signspot.errors import EnvironmentProblem, InputError, SignspotError
 from signspot.features.catalogue import MIGRATIONS, Access, Catalogue
+from signspot.features.rows import ROWS_SUFFIXES, RowFile, sums_path
 from signspot.features.shards import (
     SUFFIX,
     DamagedShard,
     Remarks,
     StoredTrack,
     TrackKey,
+    as_stored,
     encode_shard,
-    read_shard,
+    open_shard,
+    rows_name,
     stored_in,
+    verify_shard,
 )
+from signspot.features.stages import StageVectors
 from signspot.features.store_disk import (
     NETWORK_FILE_SYSTEMS,
     disk_full,
@@ -48,6 +57,7 @@ from signspot.features.store_disk import (
 
 _CATALOGUE = "catalogue.sqlite3"
 ORPHAN_SECONDS = 3600.0  # a file without a row that is younger may belong to a writer at work
+UNFINISHED_SECONDS = 14 * 86400.0  # what nobody went on with for so long is given up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +129,9 @@ class FeatureStore:
 
     def __init__(self, folder: Path, options: StoreOptions = StoreOptions()) -> None:
         self._folder, self._shards, self._options = folder, folder / "shards", options
+        self._unfinished = folder / "unfinished"
         self._warnings: list[str] = []
+        self._verified: set[str] = set()  # names of shards whose checksum was right
         on_network = self._is_on_network()
         self._read_only = not self._prepare_folder()
         patience = options.patience_seconds
@@ -153,15 +165,31 @@ class FeatureStore:
         return self._catalogue.find(TrackKey(media_sha256, fingerprint, stride))
 
     def get(self, media_sha256: str, fingerprint: str, stride: int = 1) -> EmbeddingTrack | None:
-        """The stored track, verified, as float32 rows of length 1 (or zero); None if it has to be computed.
+        """The stored track, verified, as float32 rows, of length 1 (or zero) unless they are a trunk's; None if absent.
 
         The track carries the video id of whoever stored it first: the same recording may have several names.
+        """
+        track = self.open_track(media_sha256, fingerprint, stride)
+        return None if track is None else as_stored(track)
+
+    def open_rows(self, media_sha256: str, fingerprint: str, stride: int = 1) -> npt.NDArray[np.float16] | None:
+        """The rows of a stored track as they lie on the disk: a read-only memory map; None if absent."""
+        track = self.open_track(media_sha256, fingerprint, stride)
+        return None if track is None else track.vectors.astype(np.float16, copy=False)
+
+    def open_track(self, media_sha256: str, fingerprint: str, stride: int = 1) -> EmbeddingTrack | None:
+        """The stored track over the rows of `open_rows`; None if it has to be computed.
+
+        A checksum is verified the first time only: reading a whole corpus again and again stays cheap.
         """
         stored = self.find(media_sha256, fingerprint, stride)
         if stored is None:
             return None
         try:
-            return read_shard(self._path(stored), stored)
+            if stored.file_name not in self._verified:
+                verify_shard(self._path(stored), stored)
+                self._verified.add(stored.file_name)
+            return open_shard(self._path(stored), stored)
         except DamagedShard as damage:
             self._drop(stored, str(damage))
             return None
@@ -173,16 +201,39 @@ class FeatureStore:
             return
         shard = encode_shard(media_sha256, track, remarks)
         path = self._path(shard.stored)
-        with self._room_for(path, len(shard.content)), ExitStack() as turn:
+        with self._room_for(path, shard.stored.n_bytes), ExitStack() as turn:
             with atomic_output(path, overwrite=True) as temporary:
                 with temporary.open("xb") as file:
-                    file.write(shard.content)
+                    file.writelines(shard.pieces())
                     file.flush()
                     os.fsync(file.fileno())  # the slow part, while others may still write
                 # From here to the commit no other writer and no sweep comes between the file and its row.
                 turn.enter_context(self._catalogue.writing())
             if not self._catalogue.add(shard.stored) and path.name not in self._catalogue.file_names():
                 self._unlink([path])  # another writer was first, with other bytes
+
+    @contextmanager
+    def unfinished(self, media_sha256: str, made: StageVectors, stride: int = 1) -> Iterator[RowFile]:
+        """Rows for the vectors of a track that is being computed, to be put before the block ends.
+
+        An interruption keeps them, and the next run finds those of all finished blocks. They are gone once the block
+        ends well, or because of what the user gave. If another program is at the same track, both compute all of it.
+        """
+        self._refuse_read_only()
+        make_folder(self._unfinished)
+        path = self._unfinished / rows_name(TrackKey(media_sha256, made.fingerprint, stride))
+        left = [path, sums_path(path)]
+        try:
+            rows = RowFile(made.dim, np.float16, path)
+        except BlockingIOError:
+            rows, left = RowFile(made.dim, np.float16), []
+        with rows:
+            try:
+                yield rows
+            except InputError:
+                self._unlink(left)
+                raise
+            self._unlink(left)
 
     def entries(self) -> tuple[StoredTrack, ...]:
         """Everything stored, sorted by media, model and stride."""
@@ -200,7 +251,8 @@ class FeatureStore:
         problems = [Problem(self._folder / _CATALOGUE, fault) for fault in self._catalogue.faults()]
         for stored in self.entries():
             try:
-                read_shard(self._path(stored), stored)
+                verify_shard(self._path(stored), stored)
+                open_shard(self._path(stored), stored)
             except DamagedShard as damage:
                 problems.append(Problem(self._path(stored), str(damage)))
             except EnvironmentProblem as problem:
@@ -223,7 +275,7 @@ class FeatureStore:
         return len(removed)
 
     def sweep(self) -> int:
-        """Delete files without a row that are older than an hour; returns how many. No turn to write: none."""
+        """Delete old files that no row speaks of; returns how many. No turn to write: none."""
         if self._read_only or not self._orphans():
             return 0
         try:
@@ -278,6 +330,7 @@ class FeatureStore:
 
     def _drop(self, stored: StoredTrack, why: str) -> None:
         """Let a damaged track be computed again."""
+        self._verified.discard(stored.file_name)
         try:
             self._refuse_read_only()
             with self._catalogue.writing():
@@ -288,23 +341,28 @@ class FeatureStore:
         self._warnings.append(f"{self._path(stored)}: {why}: the track is computed again")
 
     def _orphans(self) -> list[Path]:
-        known = self._catalogue.file_names()
-        oldest = self._options.clock() - ORPHAN_SECONDS
-        return [path for path in self._files() if path.name not in known and _modified(path) < oldest]
+        known, now = self._catalogue.file_names(), self._options.clock()
+        ages = {self._shards: ORPHAN_SECONDS, self._unfinished: UNFINISHED_SECONDS}
+        return [p for p in self._files() if p.name not in known and _modified(p) < now - ages[p.parent]]
 
     def _files(self) -> Iterator[Path]:
         try:
             yield from (path for path in self._shards.iterdir() if path.suffix == SUFFIX)
+            if self._unfinished.is_dir():
+                yield from (path for path in self._unfinished.iterdir() if path.suffix in ROWS_SUFFIXES)
         except OSError as error:
-            raise explained(error, self._shards) from error
+            raise explained(error, self._folder) from error
 
     def _unlink(self, paths: Iterable[Path]) -> None:
         try:
+            folders = set()
             for path in paths:
                 path.unlink(missing_ok=True)
-            flush_folder(self._shards)
+                folders.add(path.parent)
+            for folder in folders:
+                flush_folder(folder)
         except OSError as error:
-            raise explained(error, self._shards) from error
+            raise explained(error, self._folder) from error
 
     @contextmanager
     def _room_for(self, path: Path, n_bytes: int) -> Iterator[None]:

@@ -31,6 +31,26 @@ class Normalisation:
 RELEASED = Normalisation()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CropBox:
+    """The part of a picture that is used: pixels from `left` up to, but not including, `right`, and so on."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.left < self.right and 0 <= self.top < self.bottom):
+            raise ValueError(f"a box without pixels: {self}")
+
+    def cut(self, pixels: Pixels) -> Pixels:
+        """(H, W, 3) -> (bottom - top, right - left, 3), contiguous."""
+        if pixels.shape[0] < self.bottom or pixels.shape[1] < self.right:
+            raise ValueError(f"a frame of {pixels.shape[:2]} does not hold {self}")
+        return np.ascontiguousarray(pixels[self.top : self.bottom, self.left : self.right])
+
+
 @dataclass(frozen=True, slots=True)
 class ClipAugmentation:
     """One drawn change, the same for all frames of a clip: a sign's colours and place do not flicker."""
@@ -90,10 +110,15 @@ class Augmentation:
         )
 
 
-def shape_frame(pixels: Pixels, shape: FrameShape) -> Pixels:
-    """(H, W, 3) uint8 -> (crop, crop, 3) uint8; a frame that has the size already is returned as it is."""
+def shape_frame(pixels: Pixels, shape: FrameShape, box: CropBox | None = None) -> Pixels:
+    """(H, W, 3) uint8 -> (crop, crop, 3) uint8; a frame that has the size already is returned as it is.
+
+    With a `box` (see signer_box) only that part of the frame is looked at.
+    """
     if pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size or pixels.dtype != np.uint8:
         raise ValueError(f"a frame is (H, W, 3) uint8, not {pixels.shape} {pixels.dtype}")
+    if box is not None:
+        pixels = box.cut(pixels)
     height, width = pixels.shape[:2]
     if (height, width) == (shape.crop, shape.crop) == (shape.side, shape.side):
         return pixels

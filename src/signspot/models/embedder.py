@@ -24,7 +24,7 @@ from signspot.models.networks import Setting
 from signspot.models.staged import CONTINUOUS, DICTIONARY, StagedModel
 from signspot.models.trunk import InceptionTrunk
 
-ROWS_PER_STEP = 4  # clips or positions a program takes at a time: 8 take 1.7 GB instead of 1.2
+ROWS_PER_STEP = 2  # clips or positions a program takes at a time: 4 take 1.2 GB instead of 0.96
 _GET_AGAIN = "get the file again, or import it again"
 RELEASED_THRESHOLD = 0.4  # the cosine at which the released demo's (1 + cosine) / 2 reaches its 0.7 (deviation D5)
 

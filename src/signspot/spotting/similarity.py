@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack
+from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack, Vectors
 
+_ROWS_AT_ONCE = 4096  # a track of hours lies on the disk, and is never held whole
 _SHORTEST = 1e-6  # a vector shorter than this has no direction
 
 
@@ -14,15 +15,20 @@ def similarity(track: EmbeddingTrack, entries: EntryVectors) -> SimilarityTrack:
     """Compare all windows with all entries; vectors that are zero or not finite score -inf and can never win."""
     if track.fingerprint != entries.fingerprint:
         raise ValueError(f"{track.video_id}: windows by {track.fingerprint!r}, entries by {entries.fingerprint!r}")
-    windows, usable_windows = _unit_rows(track.vectors)
+    if not track.unit_rows:
+        raise ValueError(f"{track.video_id}: vectors of a trunk are compared after the head, not before it")
     references, usable_entries = _unit_rows(entries.vectors)
-    cosine = np.clip(windows @ references.T, -1.0, 1.0)
-    cosine[~usable_windows, :] = -np.inf
+    cosine = np.empty((len(track.vectors), len(references)), np.float32)
+    for first in range(0, len(cosine), _ROWS_AT_ONCE):
+        windows, usable_windows = _unit_rows(track.vectors[first : first + _ROWS_AT_ONCE])
+        block = np.clip(windows @ references.T, -1.0, 1.0)
+        block[~usable_windows, :] = -np.inf
+        cosine[first : first + _ROWS_AT_ONCE] = block
     cosine[:, ~usable_entries] = -np.inf
     return SimilarityTrack(entries.word, track.video_id, track.grid, track.axis, entries.entries, cosine)
 
 
-def _unit_rows(vectors: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+def _unit_rows(vectors: Vectors) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     """Rows of length 1, and which of them are usable; the others are zero."""
     finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(vectors).all(axis=1))
     rows = np.where(finite[:, None], vectors, 0).astype(np.float64)

@@ -11,7 +11,8 @@ from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.tracks import Embedder, EntryVectors, FloatArray, StagedEmbedder
 from signspot.domain.words import Word
 from signspot.errors import DictionaryError, InputError, VideoError
-from signspot.features.extract import embed_entry
+from signspot.features.extract import EntryOptions, embed_entry
+from signspot.features.stages import for_dictionary
 from signspot.formats.entry_features import FEATURES_FILE, EntryFeatures, read_entry_features
 
 STORED_KIND = "i3d"  # vectors of the trunk: the head of the model at hand makes embeddings of them
@@ -38,14 +39,15 @@ class EntrySource:
     def vector(self, entry: Entry) -> FloatArray:
         """The vector of one entry (dim,); raises VideoError where it has none."""
         if entry.video is not None:
-            return embed_entry(entry, self.model, seed=self.seed, isolated=self.isolated)
+            return embed_entry(entry, self.model, EntryOptions(seed=self.seed, isolated=self.isolated))
         stored = self.stored.vector(STORED_KIND, entry.entry_id) if self.stored is not None else None
         if stored is None:
             raise VideoError(entry.entry_id, "has neither a clip nor a stored vector", "add the clip or remove it")
-        if not isinstance(self.model, StagedEmbedder) or self.model.trunk_dim != len(stored):
-            what = f"only vectors of {len(stored)} numbers are stored, which the model {self.model.name!r} cannot use"
+        model = for_dictionary(self.model)
+        if not isinstance(model, StagedEmbedder) or model.trunk_dim != len(stored):
+            what = f"only vectors of {len(stored)} numbers are stored, which the model {model.name!r} cannot use"
             raise InputError(self.dictionary.name, what, "use --model with the model that made them, such as bsldict")
-        vector: FloatArray = self.model.head_vectors(stored[None])[0]
+        vector: FloatArray = model.head_vectors(stored[None])[0]
         return vector
 
     def remarks(self, words: Iterable[Word]) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from signspot.spotting.peaks import limited_to, spottings_of
 from signspot.spotting.similarity import similarity
 from signspot.text.tokenise import find_words
 from signspot.workflows.entry_vectors import EntrySource, vectors_of
-from signspot.workflows.tracks import Progress, store_at, track_of
+from signspot.workflows.tracks import Progress, VideoTrack, is_stored, quick_track_of, store_at, track_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +37,15 @@ class SpotOptions:
     seed: int = 0  # of the clips drawn from dictionary videos
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
     store: Path | None = None  # the folder in which vectors of videos are kept; None: nowhere
+    quick: bool = False  # look closely only at the most promising places, unless the video's vectors are stored
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not -1 <= self.threshold <= 1:
             raise InputError("threshold", f"{self.threshold} is no cosine", "give a number from -1 to 1")
         if self.stride < 1 or self.padding_ms < 0:
             raise InputError("stride and padding", "must be positive", "leave them out for the paper's values")
+        if self.quick and self.stride > 1:
+            raise InputError("stride", "a quick look chooses its own", "leave out one of --quick and --stride")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,7 @@ def spot_prepared(
     progress: Progress | None = None,
 ) -> VideoAnswer:
     """Search one video for a prepared query."""
-    extract = ExtractOptions(stride=options.stride, isolated=options.isolated)
-    with store_at(options.store) as store:
-        read = track_of(episode, model, store=store, options=extract, progress=progress)
+    read = _read(episode, query, model, options, progress)
     provenance = Provenance(
         media_sha256=read.media_sha256,
         model=model.name,
@@ -155,6 +156,18 @@ def spot_prepared(
         partial=read.remarks.partial,
         warnings=read.remarks.warnings,
     )
+
+
+def _read(
+    episode: Episode, query: Query, model: Embedder, options: SpotOptions, progress: Progress | None
+) -> VideoTrack:
+    """The vectors of the video: all of them, or in a quick look those that matter for the query."""
+    with store_at(options.store) as store:
+        if options.quick and not is_stored(episode, model, store):
+            queries = np.concatenate([entries.vectors for entries in query.words])
+            return quick_track_of(episode, model, queries, isolated=options.isolated, progress=progress)
+        extract = ExtractOptions(stride=options.stride, isolated=options.isolated)
+        return track_of(episode, model, store=store, options=extract, progress=progress)
 
 
 def _answer_where_mentioned(

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from signspot.domain.corpus import Episode
-from signspot.domain.tracks import Embedder, EmbeddingTrack
+from signspot.domain.spans import FRAME_MS
+from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, StagedEmbedder
 from signspot.errors import InputError, SignspotError
+from signspot.features.coarse import CoarseOptions, embed_near
 from signspot.features.extract import ExtractOptions, embed_video
+from signspot.features.rows import RowFile
 from signspot.features.shards import Remarks, as_stored
+from signspot.features.stages import Stage, stage_vectors, trunk_fingerprint, with_head
 from signspot.features.store import FeatureStore, open_store
 from signspot.formats.manifests import read_corpus
 from signspot.media.reader import media_sha256
+
+QUICK_LOOK = "a quick look: of most of the video only every fourth window was compared, so signs may be missing"
 
 Progress = Callable[[str, float, float | None], None]  # what is going on, how much is done, how much there is if known
 
@@ -38,23 +45,70 @@ def track_of(
     options: ExtractOptions = ExtractOptions(),
     progress: Progress | None = None,
 ) -> VideoTrack:
-    """Look the video up in the store by its content; compute and keep what is not there."""
+    """Look the video up in the store by its content; compute and keep what is not there.
+
+    Of a model with a trunk and a head, vectors of the trunk are kept: another head over the same trunk then costs
+    seconds. They are rounded as on the disk also the first time, and without a store, so that answers never differ.
+    """
     sha256 = media_sha256(episode.video)
-    known = store.find(sha256, model.fingerprint, options.stride) if store is not None else None
-    stored = store.get(sha256, model.fingerprint, options.stride) if store is not None and known is not None else None
-    if stored is not None and known is not None:
-        track = dataclasses.replace(stored, video_id=episode.video_id)
-        return VideoTrack(track, sha256, known.remarks, was_stored=True)
+    kept = replace(options, stage=_kept_stage(model))
+    stage_vectors(model, options.stage)  # refuses a stage that the model does not have
+    made = stage_vectors(model, kept.stage)
+    known = store.find(sha256, made.fingerprint, kept.stride) if store is not None else None
+    track = store.open_track(sha256, made.fingerprint, kept.stride) if store is not None else None
+    if track is not None and known is not None:
+        return VideoTrack(_asked_for(track, episode, model, options), sha256, known.remarks, was_stored=True)
+    report = _in_windows(episode, kept.stride, progress)
+    with RowFile(made.dim, np.float16) if store is None else store.unfinished(sha256, made, kept.stride) as rows:
+        found = embed_video(episode, model, options=kept, rows=rows, progress=report)
+        remarks = Remarks(found.report.partial, found.report.warnings)
+        if store is not None:
+            store.put(sha256, found.track, remarks)
+    return VideoTrack(_asked_for(found.track, episode, model, options), sha256, remarks)
 
-    def report(done: float, expected: float | None) -> None:
+
+def quick_track_of(
+    episode: Episode,
+    model: Embedder,
+    queries: FloatArray,
+    *,
+    isolated: bool = True,
+    progress: Progress | None = None,
+) -> VideoTrack:
+    """A track that is exact only near `queries` (n, dim), for somebody who waits: it is never kept, and says so."""
+    report = _in_windows(episode, stride=1, progress=progress)
+    near = embed_near(episode, model, queries, options=CoarseOptions(isolated=isolated), progress=report)
+    remarks = Remarks(near.report.partial, (QUICK_LOOK, *near.report.warnings))
+    return VideoTrack(near.track, media_sha256(episode.video), remarks)
+
+
+def is_stored(episode: Episode, model: Embedder, store: FeatureStore | None, stride: int = 1) -> bool:
+    """Whether `track_of` has nothing to compute."""
+    made = stage_vectors(model, _kept_stage(model))
+    return store is not None and store.find(media_sha256(episode.video), made.fingerprint, stride) is not None
+
+
+def _kept_stage(model: Embedder) -> Stage:
+    return "trunk" if trunk_fingerprint(model) else "embedding"
+
+
+def _asked_for(track: EmbeddingTrack, episode: Episode, model: Embedder, options: ExtractOptions) -> EmbeddingTrack:
+    """What was asked for, made of what is kept."""
+    named = replace(track, video_id=episode.video_id)
+    if options.stage == "trunk" and not track.unit_rows:
+        return named
+    return with_head(named, model) if isinstance(model, StagedEmbedder) and not track.unit_rows else as_stored(named)
+
+
+def _in_windows(episode: Episode, stride: int, progress: Progress | None) -> Callable[[float, float | None], None]:
+    """Report media time as windows: their number in a second is what tells a fast machine from a slow one."""
+    step, window_ms = f"reading the windows of {episode.video.name}", FRAME_MS * stride
+
+    def report(done_ms: float, expected_ms: float | None) -> None:
         if progress is not None:
-            progress(f"reading {episode.video.name}", done, expected)
+            progress(step, done_ms / window_ms, None if expected_ms is None else expected_ms / window_ms)
 
-    made = embed_video(episode, model, options=options, progress=report)
-    remarks = Remarks(made.report.partial, made.report.warnings)
-    if store is not None:
-        store.put(sha256, made.track, remarks)
-    return VideoTrack(as_stored(made.track), sha256, remarks)
+    return report
 
 
 @dataclass(frozen=True, slots=True)

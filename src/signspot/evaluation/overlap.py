@@ -1,0 +1,195 @@
+"""Found time spans compared with annotated ones: the F1 of the 2022 sign-spotting challenge.
+
+A found span may match an annotated span of the same video and class when their intersection over union (IoU) is at
+least a threshold, and each span matches at most one other. For every threshold from 0.20 to 0.80 in steps of 0.05 the
+matched spans are true positives, the other found ones false positives, the other annotated ones false negatives. The
+three counts are averaged over the thresholds, summed over everything, and F1 = TP / (TP + (FP + FN) / 2).
+
+Matching is "optimal" (as many matches as possible, at each threshold) or "greedy" (best IoU first, ties by annotated,
+then found span in the order given). They differ only where spans of one class overlap each other; optimal does not
+depend on any order. IoU is compared in whole numbers, so a span at exactly a threshold always counts.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from signspot.domain.spans import MillisSpan
+from signspot.errors import InputError
+from signspot.evaluation.intervals import BootstrapOptions, Interval, ratio_interval
+from signspot.evaluation.ranking import Floats, Ints
+
+THRESHOLDS_PERCENT = tuple(range(20, 81, 5))  # of the challenge
+_MAX_PAIRS = 10_000_000  # of one class in one video; more are damaged input
+Matching = Literal["optimal", "greedy"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SignSpan:
+    """One sign of a numbered class, found or annotated."""
+
+    sign: int
+    span_ms: MillisSpan
+
+
+SpansByVideo = Mapping[str, Sequence[SignSpan]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverlapScores:
+    """Counts of every video and class that has a span, found or annotated; G groups by T thresholds."""
+
+    videos: tuple[str, ...]  # (G,)
+    signs: Ints  # (G,)
+    thresholds_percent: tuple[int, ...]  # (T,)
+    true_positives: Ints  # (G, T)
+    n_found: Ints  # (G,)
+    n_annotated: Ints  # (G,)
+
+    @property
+    def mean_true_positives(self) -> Floats:
+        """(G,) averaged over the thresholds."""
+        return np.asarray(self.true_positives.mean(axis=1))
+
+    @property
+    def precision(self) -> float:
+        """The share of the found spans that match; 1 where nothing is found, for nothing is wrong."""
+        return _share(float(self.mean_true_positives.sum()), int(self.n_found.sum()))
+
+    @property
+    def recall(self) -> float:
+        """The share of the annotated spans that are matched; 1 where there are none."""
+        return _share(float(self.mean_true_positives.sum()), int(self.n_annotated.sum()))
+
+    @property
+    def f1(self) -> float:
+        """The figure of the challenge; 1 where there is nothing to find and nothing was found."""
+        return _share(2 * float(self.mean_true_positives.sum()), int((self.n_found + self.n_annotated).sum()))
+
+    @property
+    def f1_by_threshold(self) -> Floats:
+        """(T,) F1 at each single threshold."""
+        total = int((self.n_found + self.n_annotated).sum())
+        return np.array([_share(2 * int(hits), total) for hits in self.true_positives.sum(axis=0)], dtype=np.float64)
+
+    def f1_interval(
+        self, by: Literal["class", "video"] = "class", options: BootstrapOptions = BootstrapOptions()
+    ) -> Interval:
+        """F1 with other classes, or other videos."""
+        units = self.signs if by == "class" else np.array(self.videos)
+        return ratio_interval(2 * self.mean_true_positives, self.n_found + self.n_annotated, units, options)
+
+
+def overlap_scores(
+    annotated: SpansByVideo,
+    found: SpansByVideo,
+    *,
+    matching: Matching = "optimal",
+    thresholds_percent: Sequence[int] = THRESHOLDS_PERCENT,
+) -> OverlapScores:
+    """Match what was found with what is there; a video missing on one side has no spans there."""
+    if matching not in ("optimal", "greedy") or not all(0 < percent <= 100 for percent in thresholds_percent):
+        raise InputError("overlap", f"{matching!r} matching at {thresholds_percent}", "see overlap_scores")
+    groups = list(_groups(annotated, found))
+    match = _n_optimal if matching == "optimal" else _n_greedy
+    hits = [[match(overlaps, percent) for percent in thresholds_percent] for *_, overlaps in groups]
+    return OverlapScores(
+        videos=tuple(video for video, *_ in groups),
+        signs=np.array([sign for _, sign, _ in groups], dtype=np.int64),
+        thresholds_percent=tuple(thresholds_percent),
+        true_positives=np.array(hits, dtype=np.int64).reshape(len(groups), len(thresholds_percent)),
+        n_found=np.array([overlaps.shared.shape[1] for *_, overlaps in groups], dtype=np.int64),
+        n_annotated=np.array([overlaps.shared.shape[0] for *_, overlaps in groups], dtype=np.int64),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Overlaps:
+    """Milliseconds that A annotated and F found spans share, and that they cover together."""
+
+    shared: Ints  # (A, F)
+    joint: Ints  # (A, F)
+
+    @classmethod
+    def of(cls, annotated: Sequence[MillisSpan], found: Sequence[MillisSpan]) -> _Overlaps:
+        rows = np.array([(span.start, span.stop) for span in annotated], dtype=np.int64).reshape(-1, 1, 2)
+        columns = np.array([(span.start, span.stop) for span in found], dtype=np.int64).reshape(1, -1, 2)
+        shared = np.minimum(rows[..., 1], columns[..., 1]) - np.maximum(rows[..., 0], columns[..., 0])
+        shared = np.maximum(shared, 0)
+        return cls(shared, np.diff(rows)[..., 0] + np.diff(columns)[..., 0] - shared)
+
+    def allow(self, percent: int) -> list[tuple[int, int]]:
+        """The pairs that may match, annotated spans first, in the order given."""
+        # Two spans without length cover nothing and share nothing.
+        rows, columns = np.nonzero((self.shared * 100 >= self.joint * percent) & (self.joint > 0))
+        return list(zip(rows.tolist(), columns.tolist(), strict=True))
+
+
+def _share(part: float, whole: int) -> float:
+    return part / whole if whole else 1.0
+
+
+def _groups(annotated: SpansByVideo, found: SpansByVideo) -> Iterator[tuple[str, int, _Overlaps]]:
+    for video in sorted({*annotated, *found}):
+        spans: dict[int, tuple[list[MillisSpan], list[MillisSpan]]] = defaultdict(lambda: ([], []))
+        for side, given in enumerate((annotated, found)):
+            for one in given.get(video, ()):
+                spans[one.sign][side].append(one.span_ms)
+        for sign, (there, claimed) in sorted(spans.items()):
+            if len(there) * len(claimed) > _MAX_PAIRS:
+                what = f"{len(claimed)} found and {len(there)} annotated spans of class {sign}"
+                raise InputError(video, what, "find fewer: no video shows one sign so often")
+            yield video, sign, _Overlaps.of(there, claimed)
+
+
+def _n_greedy(overlaps: _Overlaps, percent: int) -> int:
+    pairs = overlaps.allow(percent)
+    pairs.sort(key=lambda pair: -overlaps.shared[pair] / overlaps.joint[pair])
+    rows: set[int] = set()
+    columns: set[int] = set()
+    for row, column in pairs:
+        if row not in rows and column not in columns:
+            rows.add(row)
+            columns.add(column)
+    return len(rows)
+
+
+def _n_optimal(overlaps: _Overlaps, percent: int) -> int:
+    """The size of a largest matching: each annotated span in turn looks for a found one, moving others if it must."""
+    choices: dict[int, list[int]] = defaultdict(list)
+    for row, column in overlaps.allow(percent):
+        choices[row].append(column)
+    row_of: dict[int, int] = {}
+    return sum(_place(row, choices, row_of) for row in choices)
+
+
+def _place(row: int, choices: Mapping[int, list[int]], row_of: dict[int, int]) -> bool:
+    """Whether `row` finds a column; breadth first, so that long chains of overlapping spans need no deep recursion."""
+    came_from: dict[int, int] = {}  # column -> the row that reached it
+    reached = [row]
+    for current in reached:
+        for column in choices[current]:
+            if column in came_from:
+                continue
+            came_from[column] = current
+            if column not in row_of:
+                _move_along(column, row, came_from, row_of)
+                return True
+            reached.append(row_of[column])
+    return False
+
+
+def _move_along(column: int, start: int, came_from: Mapping[int, int], row_of: dict[int, int]) -> None:
+    """Give every row on the way back to `start` the column it reached, freeing the one it had."""
+    column_of = {row: taken for taken, row in row_of.items()}
+    while True:
+        row = came_from[column]
+        row_of[column] = row
+        if row == start:
+            return
+        column = column_of[row]

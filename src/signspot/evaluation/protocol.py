@@ -1,0 +1,370 @@
+"""The paper's benchmark: continuous passages looked up in a dictionary (Paper 4.2), and the dictionary in passages.
+
+What the paper leaves open, and what is done here:
+
+Query and gallery. A query is a continuous test passage with its one annotation; the gallery is every dictionary entry
+given. The score of an entry is its highest cosine over the windows of the passage. An entry is right when its word is
+the annotated word AND the frame of its maximum lies from 20 frames before to 5 frames after the annotated frame.
+Average precision and recall are computed per passage, averaged per word, then over the words. The opposite direction,
+an entry as the query over all passages, stands beside it.
+
+Time. The frame of a window is its centre (start + 8). Of equal cosines the first window counts.
+
+Ties. Entries of equal score keep the order of the gallery, passages their own order. Entries with the same vector, bit
+for bit, have the same score, and so have equal windows of a passage: they are compared once. Cosines are float32 and
+carry its rounding: scores that differ in the last bit are no ties.
+
+Denominators. The average precision of a passage is over all entries of its word in the gallery ("relevant"): an entry
+that is placed at the wrong time is a miss as well as a false alarm, so placing one wrongly never raises the score. With
+`denominator="right"` it is over the entries that are right, as the common libraries compute it from the labels of the
+pairs. Recall is the share of the word's entries that are right and among the first k (Paper 4.2: "the percentage of
+dictionary clips of s_i that appear in the first 5"), of k where a word has more than k. A passage without a right
+entry scores 0. A passage whose word the gallery lacks can have no right answer: it is left out and named.
+
+Vectors that are zero or not finite are compared with nothing: their score is -inf and they are never right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from signspot.domain.spans import Tolerance
+from signspot.domain.tracks import FloatArray
+from signspot.errors import InputError
+from signspot.evaluation.localisation import is_near
+from signspot.evaluation.ranking import (
+    FIRST,
+    Bools,
+    ClassMeans,
+    Denominator,
+    Floats,
+    Ints,
+    average_precision,
+    chance_average_precision,
+    chance_recall_among_first,
+    class_means,
+    ranks,
+    recall_among_first,
+)
+
+_UNIT = 0.01  # how far from 1 the length of a vector stored in half precision may be
+_SHORTEST = 1e-6  # a vector shorter than this has no direction
+_CELLS = 8_000_000  # cosines in memory at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TestPassage:
+    """A stretch of continuous signing with one annotated sign, embedded."""
+
+    __test__ = False  # a name that pytest would collect
+
+    passage_id: str
+    word: int
+    label_frame: int  # counted like the centres
+    centres: Ints  # (n_windows,) the frame of each window
+    vectors: FloatArray  # (n_windows, d) unit rows
+    signer: str = ""
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or self.centres.shape != (len(self.vectors),):
+            shapes = f"vectors of shape {self.vectors.shape}, centres of shape {self.centres.shape}"
+            raise InputError(self.passage_id, shapes, "give one row and one centre for each window")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gallery:
+    """The dictionary entries a passage is looked up in, in a fixed order."""
+
+    words: Ints  # (E,)
+    vectors: FloatArray  # (E, d) unit rows
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or self.words.shape != (len(self.vectors),):
+            shapes = f"vectors of shape {self.vectors.shape}, words of shape {self.words.shape}"
+            raise InputError("gallery", shapes, "give one row and one word for each entry")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolOptions:
+    """What may be varied; the defaults are the paper's."""
+
+    tolerance: Tolerance = Tolerance()  # Paper 4.2: -20 to +5 frames
+    k: int = FIRST
+    denominator: Denominator = "relevant"
+    keep_cosine: bool = False  # whether the scores carry the table of cosines: 4 bytes for each passage and entry
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or self.denominator not in ("relevant", "right"):
+            raise InputError("protocol", f"k {self.k}, denominator {self.denominator!r}", "see ProtocolOptions")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Retrieval:
+    """How well each query of one direction found what belongs to it."""
+
+    words: Ints  # (Q,) the word of the query
+    ap: Floats  # (Q,) average precision
+    recall: Floats  # (Q,) among the first k
+    is_hit: Bools  # (Q,) whether anything right is among the first k
+    n_relevant: Ints  # (Q,)
+    n_right: Ints  # (Q,)
+
+    @property
+    def class_ap(self) -> ClassMeans:
+        """Average precision by word."""
+        return class_means(self.ap, self.words)
+
+    @property
+    def class_recall(self) -> ClassMeans:
+        """Recall among the first k by word."""
+        return class_means(self.recall, self.words)
+
+    @property
+    def class_hit(self) -> ClassMeans:
+        """The share of queries with anything right among the first k, by word."""
+        return class_means(self.is_hit, self.words)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProtocolScores:
+    """What `score_passages` found; arrays over passages have P rows, in the order given."""
+
+    options: ProtocolOptions
+    passage_ids: tuple[str, ...]
+    signers: tuple[str, ...]
+    passages: Retrieval  # passages looked up in the gallery: the paper's direction
+    entries: Retrieval  # entries looked up in the passages: the opposite direction
+    entry_rows: Ints  # (Q,) the place in the gallery of each query of `entries`
+    is_localised: Bools  # (P,) whether the best entry of the known word has its maximum at the right time
+    found_frame: Ints  # (P,) the frame of that maximum; -1 where no window or entry of the word is usable
+    label_frame: Ints  # (P,)
+    hit_rate: Floats  # (P,) the share of windows at the right time: what a blind guess of the frame would score
+    n_entries: int
+    left_out: tuple[str, ...]  # passages whose word the gallery lacks
+    cosine: FloatArray | None = field(default=None, repr=False)  # (P, E) the highest over the windows, if kept
+
+    @property
+    def mean_ap(self) -> float:
+        """mAP of the paper: over passages, then words."""
+        return self.passages.class_ap.mean
+
+    @property
+    def recall_at_k(self) -> float:
+        """Recall among the first k, over passages, then words."""
+        return self.passages.class_recall.mean
+
+    @property
+    def recall_at_5(self) -> float:
+        """R@5 of the paper; refused where another k was asked for."""
+        if self.options.k != FIRST:
+            raise InputError("protocol", f"the scores are for k = {self.options.k}", "read recall_at_k")
+        return self.recall_at_k
+
+    @property
+    def localisation(self) -> float:
+        """The share of passages whose sign is found at the right time when its word is known (Paper 4.4)."""
+        return float(self.is_localised.mean())
+
+    @property
+    def chance_mean_ap(self) -> float:
+        """What `mean_ap` is expected to be for vectors that know nothing; with the denominator "relevant" only."""
+        if self.options.denominator != "relevant":
+            raise InputError("protocol", "chance is defined over the relevant entries", 'use denominator="relevant"')
+        each = zip(self.passages.n_relevant, self.hit_rate, strict=True)
+        chance = [chance_average_precision(self.n_entries, int(n), float(rate)) for n, rate in each]
+        return class_means(chance, self.passages.words).mean
+
+    @property
+    def chance_recall_at_k(self) -> float:
+        """What `recall_at_k` is expected to be for vectors that know nothing."""
+        each = zip(self.passages.n_relevant, self.hit_rate, strict=True)
+        k = self.options.k
+        chance = [chance_recall_among_first(self.n_entries, int(n), float(rate), k) for n, rate in each]
+        return class_means(chance, self.passages.words).mean
+
+    @property
+    def chance_localisation(self) -> float:
+        """What `localisation` is expected to be for vectors that know nothing."""
+        return float(self.hit_rate.mean())
+
+
+def score_passages(
+    passages: Iterable[TestPassage], gallery: Gallery, options: ProtocolOptions = ProtocolOptions()
+) -> ProtocolScores:
+    """Look every passage up in the gallery and every entry in the passages; few passages are in memory at once."""
+    comparison = _Comparison.of(gallery)
+    left_out: list[str] = []
+
+    def known() -> Iterator[TestPassage]:
+        for passage in passages:
+            if passage.word in comparison.rows_of:
+                yield passage
+            else:
+                left_out.append(passage.passage_id)
+
+    judged = list(comparison.judge(known(), options.tolerance))
+    if not judged:
+        raise InputError(
+            "protocol", "no passage shows a word of the gallery", "check that both use the same word numbers"
+        )
+    cosine = np.stack([one.cosine for one in judged])
+    entry_rows, entries = _entries_as_queries(judged, cosine, gallery, options)
+    return ProtocolScores(
+        options=options,
+        passage_ids=tuple(one.passage_id for one in judged),
+        signers=tuple(one.signer for one in judged),
+        passages=_retrieval(((one.word, one.ranks, one.is_right) for one in judged), options),
+        entries=entries,
+        entry_rows=entry_rows,
+        is_localised=np.array([one.is_localised for one in judged]),
+        found_frame=np.array([one.found_frame for one in judged], dtype=np.int64),
+        label_frame=np.array([one.label_frame for one in judged], dtype=np.int64),
+        hit_rate=np.array([one.hit_rate for one in judged]),
+        n_entries=len(gallery.words),
+        left_out=tuple(left_out),
+        cosine=cosine if options.keep_cosine else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Judged:
+    """One passage against the gallery; arrays over the m entries of its word, in gallery order."""
+
+    passage_id: str
+    signer: str
+    word: int
+    label_frame: int
+    cosine: FloatArray  # (E,) of all entries: the highest over the windows
+    rows: Ints  # (m,) which entries are of the word
+    ranks: Ints  # (m,)
+    is_right: Bools  # (m,)
+    found_frame: int
+    is_localised: bool
+    hit_rate: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Comparison:
+    """A gallery made ready: each distinct vector once, entries filed by word."""
+
+    distinct: FloatArray  # (d, U), unusable ones zero
+    usable: Bools  # (U,)
+    column: Ints  # (E,) where the vector of an entry stands in `distinct`
+    rows_of: dict[int, Ints]
+
+    @classmethod
+    def of(cls, gallery: Gallery) -> _Comparison:
+        vectors, usable = _checked(gallery.vectors, "gallery", gallery.vectors.shape[1])
+        first, column = _distinct(vectors)
+        words, start = np.unique(np.sort(gallery.words), return_index=True)
+        groups = np.split(np.argsort(gallery.words, kind="stable"), start[1:])
+        rows_of = {int(word): rows for word, rows in zip(words, groups, strict=False)}
+        return cls(np.ascontiguousarray(vectors[first].T), usable[first], column, rows_of)
+
+    def judge(self, passages: Iterable[TestPassage], tolerance: Tolerance) -> Iterator[_Judged]:
+        for block in _blocks(passages, max(1, _CELLS // max(1, len(self.usable)))):
+            checked = [_checked(passage.vectors, passage.passage_id, len(self.distinct)) for passage in block]
+            windows = np.concatenate([vectors for vectors, _ in checked])
+            first, place = _distinct(windows)
+            cosine = windows[first] @ self.distinct
+            if len(first) < len(place):
+                cosine = cosine[place]
+            cosine[~np.concatenate([usable for _, usable in checked])] = -np.inf
+            cosine[:, ~self.usable] = -np.inf
+            stops = np.cumsum([len(vectors) for vectors, _ in checked])
+            for passage, part in zip(block, np.split(cosine, stops[:-1]), strict=True):
+                yield self._judged(passage, part, tolerance)
+
+    def _judged(self, passage: TestPassage, cosine: FloatArray, tolerance: Tolerance) -> _Judged:
+        """Judge from the cosine (n_windows, U) of the windows with the distinct vectors."""
+        rows = self.rows_of[passage.word]
+        scores = cosine.max(axis=0, initial=-np.inf)[self.column]
+        near = is_near(passage.centres, passage.label_frame, tolerance)
+        is_found = scores[rows] > -np.inf
+        window = cosine[:, self.column[rows]].argmax(axis=0) if len(cosine) else np.zeros_like(rows)
+        is_right = is_found & near[window] if len(cosine) else is_found
+        best = int(scores[rows].argmax())
+        return _Judged(
+            passage_id=passage.passage_id,
+            signer=passage.signer,
+            word=passage.word,
+            label_frame=passage.label_frame,
+            cosine=scores,
+            rows=rows,
+            ranks=ranks(scores)[rows],
+            is_right=is_right,
+            found_frame=int(passage.centres[window[best]]) if is_found[best] else -1,
+            is_localised=bool(is_right[best]),
+            hit_rate=float(near.mean()) if len(near) else 0.0,
+        )
+
+
+def _blocks(passages: Iterable[TestPassage], n_windows: int) -> Iterator[list[TestPassage]]:
+    """Several passages at a time, as many as `n_windows` hold, at least one."""
+    # Many small matrix products wait for each other's threads on a busy machine; a few large ones do not.
+    block: list[TestPassage] = []
+    held = 0
+    for passage in passages:
+        if block and held + len(passage.centres) > n_windows:
+            yield block
+            block, held = [], 0
+        block.append(passage)
+        held += len(passage.centres)
+    if block:
+        yield block
+
+
+def _distinct(vectors: FloatArray) -> tuple[Ints, Ints]:
+    """The first row of each set of equal rows, and of every row the place of its set among those."""
+    # Equal vectors must tie, and a matrix product rounds the same row differently at another place.
+    places: dict[bytes, int] = {}
+    place = np.array([places.setdefault(row.tobytes(), len(places)) for row in vectors], dtype=np.int64)
+    return np.unique(place, return_index=True)[1], place
+
+
+def _checked(vectors: FloatArray, where: str, dim: int) -> tuple[FloatArray, Bools]:
+    """Rows with those that have no direction set to zero, and which rows are usable."""
+    if vectors.shape[1] != dim:
+        sizes = f"vectors of {vectors.shape[1]} numbers, the gallery's have {dim}"
+        raise InputError(where, sizes, "embed both with the same model")
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.sqrt(np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64))
+    usable: Bools = np.isfinite(length) & (length > _SHORTEST)
+    if (np.abs(length[usable] - 1) > _UNIT).any():
+        raise InputError(where, "the vectors do not have length 1", "divide each by its length")
+    return np.where(usable[:, None], vectors, 0).astype(np.float32, copy=False), usable
+
+
+def _retrieval(queries: Iterable[tuple[int, Ints, Bools]], options: ProtocolOptions) -> Retrieval:
+    """Judge queries given as (word, ranks of the relevant, which of those are right)."""
+    lines = [(word, place, right, place[right]) for word, place, right in queries]
+    over = [len(right_ranks) if options.denominator == "right" else len(place) for _, place, _, right_ranks in lines]
+    return Retrieval(
+        words=np.array([word for word, *_ in lines], dtype=np.int64),
+        ap=np.array([average_precision(line[3], n) for line, n in zip(lines, over, strict=True)], dtype=np.float64),
+        recall=np.array([recall_among_first(line[3], len(line[1]), options.k) for line in lines], dtype=np.float64),
+        is_hit=np.array([bool((line[3] <= options.k).any()) for line in lines], dtype=np.bool_),
+        n_relevant=np.array([len(place) for _, place, _, _ in lines], dtype=np.int64),
+        n_right=np.array([len(right_ranks) for *_, right_ranks in lines], dtype=np.int64),
+    )
+
+
+def _entries_as_queries(
+    judged: list[_Judged], cosine: FloatArray, gallery: Gallery, options: ProtocolOptions
+) -> tuple[Ints, Retrieval]:
+    """The opposite direction, for every entry whose word some passage shows, in gallery order."""
+    passages_of: dict[int, list[int]] = {}
+    for place, one in enumerate(judged):
+        passages_of.setdefault(one.word, []).append(place)
+    entry_rows = np.flatnonzero(np.isin(gallery.words, list(passages_of)))
+
+    def queries() -> Iterator[tuple[int, Ints, Bools]]:
+        for row in entry_rows:
+            shown = passages_of[int(gallery.words[row])]
+            right = [judged[place].is_right[np.searchsorted(judged[place].rows, row)] for place in shown]
+            yield int(gallery.words[row]), ranks(cosine[:, row])[shown], np.array(right)
+
+    return entry_rows, _retrieval(queries(), options)

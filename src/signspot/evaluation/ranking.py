@@ -1,0 +1,129 @@
+"""Rankings compared with truth: ranks, average precision, recall among the first k, averages over classes, chance.
+
+Conventions: a ranking goes from the highest score down, ranks count from 1, and equal scores keep the order in which
+the items are given. Average precision and recall lie between 0 and 1. What is `relevant` should come first; what is
+`right` is relevant and was also found at the right time. An item that is relevant but not right pushes others down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from signspot.errors import InputError
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+Denominator = Literal["relevant", "right"]
+
+FIRST = 5  # Paper 4.2: R@5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassMeans:
+    """The mean of every class that has a value, and their mean: every class weighs the same (Paper 4.2)."""
+
+    classes: Ints  # (C,) ascending; a class without a value is not there and counts for nothing
+    values: Floats  # (C,)
+    counts: Ints  # (C,) how many values each mean is of
+
+    @property
+    def mean(self) -> float:
+        """The mean over the classes; not a number where there is none."""
+        return float(self.values.mean()) if len(self.values) else float("nan")
+
+
+def class_means(values: npt.ArrayLike, classes: npt.ArrayLike) -> ClassMeans:
+    """Average `values` (n,) within each of `classes` (n,).
+
+    >>> class_means([1, 0, 0.5], [7, 7, 9]).mean
+    0.5
+    """
+    value, group = np.asarray(values, dtype=np.float64), np.asarray(classes, dtype=np.int64)
+    if value.ndim != 1 or value.shape != group.shape:
+        raise InputError("class means", f"values of shape {value.shape}, classes of shape {group.shape}", "give pairs")
+    names, place, counts = np.unique(group, return_inverse=True, return_counts=True)
+    sums = np.bincount(place, weights=value, minlength=len(names))
+    return ClassMeans(names, sums / counts, counts.astype(np.int64))
+
+
+def ranks(scores: Scores) -> Ints:
+    """The rank of every item, 1 for the highest score; of equal scores the earlier item ranks higher. (n,) -> (n,)
+
+    >>> ranks(np.array([0.1, 0.9, 0.9, 0.5]))
+    array([4, 1, 2, 3])
+    """
+    if scores.ndim != 1 or np.isnan(scores).any():
+        raise InputError(
+            "ranking", "the scores are not one row of numbers", "leave out or correct what is not a number"
+        )
+    place = np.empty(len(scores), dtype=np.int64)
+    place[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
+    return place
+
+
+def average_precision(right_ranks: npt.ArrayLike, n_relevant: int) -> float:
+    """The precision at the rank of each right item, summed, over `n_relevant`; 0 where nothing is right or relevant.
+
+    >>> average_precision([1, 4], n_relevant=2), average_precision([], n_relevant=3)
+    (0.75, 0.0)
+    """
+    ordered = np.sort(np.asarray(right_ranks, dtype=np.int64))
+    if not len(ordered) or not n_relevant:
+        return 0.0
+    return float((np.arange(1, len(ordered) + 1) / ordered).sum() / n_relevant)
+
+
+def recall_among_first(right_ranks: npt.ArrayLike, n_relevant: int, k: int = FIRST) -> float:
+    """The share of the relevant items that are right and rank among the first `k`; 0 where nothing is relevant.
+
+    Where there are more than `k` relevant items, `k` of them are all that fit, and count as all.
+
+    >>> recall_among_first([1, 6], n_relevant=4), recall_among_first([1, 2, 3, 4, 5], n_relevant=9)
+    (0.25, 1.0)
+    """
+    if not n_relevant:
+        return 0.0
+    return int((np.asarray(right_ranks, dtype=np.int64) <= k).sum()) / min(k, n_relevant)
+
+
+def mean_average_precision(scores: Scores, right: Bools, classes: npt.ArrayLike | None = None) -> float:
+    """The mean of the average precisions of many rankings; with `classes`, first within each class of queries.
+
+    `scores` and `right` are (n_queries, n_items), `classes` (n_queries,). All that is right is relevant; a query with
+    nothing right scores 0. Ties keep the order of the items.
+    """
+    if scores.ndim != 2 or scores.shape != right.shape or not len(scores):
+        raise InputError(
+            "ranking", f"scores of shape {scores.shape}, truth of shape {right.shape}", "give a table each"
+        )
+    each = [average_precision(ranks(row)[truth], int(truth.sum())) for row, truth in zip(scores, right, strict=True)]
+    return class_means(each, np.arange(len(each)) if classes is None else classes).mean
+
+
+def chance_average_precision(n_items: int, n_relevant: int, hit_rate: float = 1.0) -> float:
+    """The expected average precision of a random order, over all relevant items.
+
+    Each of the `n_relevant` is right with probability `hit_rate`, whatever its rank. Summed over the ranks r: the item
+    there is relevant and right with probability n q / N, and each of the r - 1 before it with (n - 1) q / (N - 1).
+
+    >>> chance_average_precision(n_items=2, n_relevant=1)
+    0.75
+    """
+    if not n_relevant:
+        return 0.0
+    rank = np.arange(1, n_items + 1)
+    before = hit_rate * (n_relevant - 1) / max(1, n_items - 1) * (rank - 1)
+    return float(hit_rate / n_items * ((1 + before) / rank).sum())
+
+
+def chance_recall_among_first(n_items: int, n_relevant: int, hit_rate: float = 1.0, k: int = FIRST) -> float:
+    """The expected `recall_among_first` of a random order."""
+    if not n_relevant:
+        return 0.0
+    return min(k, n_items) * hit_rate * n_relevant / n_items / min(k, n_relevant)

@@ -1,0 +1,54 @@
+"""Files of the 2022 sign-spotting challenge as JSON: {video: [[class, start_ms, stop_ms], ...], ...}.
+
+Annotations and answers have the same form; a video without a sign has an empty list. Times that are no whole numbers
+are rounded to milliseconds. The challenge also gave these files out as pickles, which can run code when opened: those
+are refused.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from signspot.domain.spans import MillisSpan
+from signspot.errors import FormatError
+from signspot.evaluation.overlap import SignSpan, SpansByVideo
+from signspot.formats.intake import read_whole
+from signspot.formats.plain_data import Node
+from signspot.formats.safe_json import parse_json, write_json
+
+_PICKLE_SUFFIXES = {".pkl", ".pickle", ".pck", ".pcl"}
+_PICKLE_OPENINGS = (b"\x80", b"(dp", b"(d.", b"}q", b"}.")  # a dict in any protocol; JSON never opens so
+_MAX_MS = 1 << 53
+
+
+def read_challenge(path: Path) -> dict[str, tuple[SignSpan, ...]]:
+    """The spans of every video, in the order of the file."""
+    content = read_whole(path)
+    if path.suffix.lower() in _PICKLE_SUFFIXES or content.startswith(_PICKLE_OPENINGS):
+        what = "is a pickle, which can run code when it is opened"
+        raise FormatError(path, what, "use the JSON form: {video: [[class, start_ms, stop_ms], ...]}")
+    return _spans(Node(path, parse_json(content, path)))
+
+
+def write_challenge(spans: SpansByVideo, path: Path, *, overwrite: bool = False) -> None:
+    """Write the spans of every video, in the order given; what is written reads back the same."""
+    content = {
+        video: [[one.sign, one.span_ms.start, one.span_ms.stop] for one in signs] for video, signs in spans.items()
+    }
+    _spans(Node(path, content))
+    write_json(content, path, overwrite=overwrite)
+
+
+def _spans(root: Node) -> dict[str, tuple[SignSpan, ...]]:
+    return {
+        Node(root.file, video, "a video name").name(): tuple(_span(row) for row in node.rows())
+        for video, node in root.members().items()
+    }
+
+
+def _span(row: Node) -> SignSpan:
+    sign, *times = row.rows(3)
+    start, stop = (time.number() for time in times)
+    if not 0 <= start <= stop <= _MAX_MS:
+        raise row.is_not("class with a start and a stop in milliseconds")
+    return SignSpan(sign.integer(), MillisSpan.of(start, stop))

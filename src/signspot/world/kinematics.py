@@ -1,0 +1,208 @@
+"""From postures to joints: fingers by forward kinematics, arms by inverse kinematics, all in the MediaPipe layout.
+
+A posture is 26 numbers for each hand: palm point (x, y, z), orientation (swing, tilt, roll), and 20 joint angles, told
+as in phonology.py for the right hand of the signer; the left hand is the mirror image. Everything runs over arrays of
+frames. In the result, as in MediaPipe, z of the pose is relative to the hips and z of a hand relative to its wrist,
+both in picture widths and negative toward the camera.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from signspot.domain.tracks import LANDMARK_DIM, FloatArray
+from signspot.world.phonology import FINGER_ANGLES, Floats
+
+POSTURE = 6 + FINGER_ANGLES  # numbers of one hand
+POSE_NUMBERS = 33 * 4
+HAND_NUMBERS = 21 * 3
+
+# The hand lies in the plane: x to the thumb, y along the fingers, z out of the palm; the unit is its length.
+_KNUCKLES = np.array([(0.17, 0.50), (0.04, 0.52), (-0.09, 0.49), (-0.21, 0.43)])
+_BONES = np.array([(0.22, 0.14, 0.10), (0.24, 0.15, 0.11), (0.22, 0.14, 0.10), (0.17, 0.10, 0.09)])
+_THUMB_ROOT = (0.16, 0.14, 0.03)
+_THUMB_BONES = (0.20, 0.16, 0.13)
+_PALM = (0.0, 0.42, 0.0)
+_REACH = 0.985  # of the stretched arm: nobody signs with locked elbows
+_FORWARD = np.array((0.0, 0.0, -1.0))
+_ELBOW = np.array((-0.5, 0.75**0.5, 0.0))  # down and outward of an arm that reaches forward
+_NEAREST = 0.28  # wrists stay this far before the shoulders
+
+# Nose; eyes inner, middle, outer; ear; mouth corner: of the left side, in shoulder widths.
+_FACE = np.array([(0, -0.66, -0.42), (0.055, -0.77, -0.37), (0.10, -0.775, -0.36), (0.145, -0.77, -0.33),
+                  (0.235, -0.70, -0.08), (0.085, -0.535, -0.36)])  # fmt: skip
+_HEAD = np.array((0.0, -0.36, -0.05))  # where the head turns
+_LEGS = np.array([(0.34, 2.75, -0.05), (0.33, 3.9, 0.0), (0.32, 4.05, 0.08), (0.36, 4.1, -0.25)])
+_UNSEEN, _SEEN = 0.03, 0.99  # visibility of legs and of all else
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proportions:
+    """A body, in shoulder widths."""
+
+    upper_arm: float = 0.84
+    forearm: float = 0.70
+    hand: float = 0.50
+    head: float = 1.0  # times the usual head
+    torso: float = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Camera:
+    """How the body lies in the square picture."""
+
+    shoulder_width: float = 0.27  # picture widths
+    centre: tuple[float, float] = (0.5, 0.42)  # between the shoulders
+    yaw: float = 0.0  # radians
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carriage:
+    """What the trunk and the head do while the hands sign."""
+
+    sway: Floats  # (n_frames, 3) shoulder widths
+    turn: Floats  # (n_frames,) of the trunk about the vertical, radians
+    head: Floats  # (n_frames, 3) nod, turn, tilt in radians
+
+
+def landmarks(postures: Floats, carriage: Carriage, body: Proportions, camera: Camera) -> FloatArray:
+    """(n_frames, 2, 26) postures of right and left hand -> (n_frames, 258) landmarks, x and y in picture widths."""
+    n = len(postures)
+    pose = np.empty((n, 33, 3))
+    hands = []
+    for side, (hand, elbow) in enumerate(((16, 14), (15, 13))):
+        shoulder, bent, points = arm_joints(postures[:, side], body)
+        if side:  # the left hand was told as if it were the right
+            shoulder, bent, points = (_mirrored(joints) for joints in (shoulder, bent, points))
+        pose[:, 12 - side], pose[:, elbow], pose[:, hand] = shoulder, bent, points[:, 0]
+        pose[:, [18 - side, 20 - side, 22 - side]] = points[:, [17, 5, 3]]
+        hands.append(points)
+    _fill_trunk(pose, carriage.head, body)
+    everything = np.concatenate([pose, hands[1], hands[0]], axis=1)  # left before right
+    seen = _in_picture(everything, carriage, camera)
+    return _as_layout(seen)
+
+
+def arm_joints(posture: Floats, body: Proportions) -> tuple[Floats, Floats, Floats]:
+    """The right arm: shoulder (n, 3), elbow (n, 3) and hand (n, 21, 3) in body coordinates."""
+    hand = turned(hand_points(posture[:, 6:]) * body.hand, posture[:, 3:6])
+    palm = turned(np.broadcast_to(np.array(_PALM) * body.hand, (len(posture), 1, 3)), posture[:, 3:6])[:, 0]
+    shoulder = np.broadcast_to(np.array((-0.5, 0.0, 0.0)), (len(posture), 3))
+    reach = posture[:, :3] - palm - shoulder
+    reach[:, 2] = -_NEAREST - _softened(-reach[:, 2] - _NEAREST)
+    length = _length(reach)
+    longest = (body.upper_arm + body.forearm) * _REACH
+    shortest = abs(body.upper_arm - body.forearm) + 0.12
+    reach = reach * (np.clip(length, shortest, longest) / length)
+    wrist = shoulder + reach
+    return shoulder, shoulder + _elbow(reach, body), hand + wrist[:, None]
+
+
+def hand_points(angles: Floats) -> Floats:
+    """(n, 20) joint angles -> (n, 21, 3) points of a hand of length about 1 with the wrist at 0."""
+    joints = angles.reshape(-1, 5, 4)
+    points = np.zeros((len(joints), 21, 3))
+    bend = np.cumsum(joints[:, 1:, :3], axis=2)  # (n, finger, joint)
+    spread = joints[:, 1:, 3:]
+    flat = np.cos(bend)
+    steps = np.stack([np.sin(spread) * flat, np.cos(spread) * flat, np.sin(bend)], axis=-1) * _BONES[:, :, None]
+    knuckles = np.concatenate([_KNUCKLES, np.zeros((4, 1))], axis=1)
+    fingers = points[:, 5:].reshape(-1, 4, 4, 3)
+    fingers[:, :, 0] = knuckles
+    fingers[:, :, 1:] = knuckles[:, None] + np.cumsum(steps, axis=2)
+    points[:, 5:] = fingers.reshape(-1, 16, 3)
+    points[:, 1] = _THUMB_ROOT
+    points[:, 2:5] = np.array(_THUMB_ROOT) + _thumb(joints[:, 0])
+    return points
+
+
+def turned(points: Floats, orientation: Floats) -> Floats:
+    """(n, k, 3) points of a flat hand, turned by swing, tilt and roll (n, 3) into body coordinates."""
+    (s, t, r), (cs, ct, cr) = (f(orientation.T[:, :, None]) for f in (np.sin, np.cos))
+    x, y, z = points[..., 0], -points[..., 1], -points[..., 2]  # fingers up, palm to the camera
+    x, z = x * cr - z * r, x * r + z * cr
+    x, y = x * cs - y * s, x * s + y * cs
+    y, z = y * ct - z * t, y * t + z * ct
+    return np.stack([x, y, z], axis=-1)
+
+
+def _thumb(angles: Floats) -> Floats:
+    """(n, 4) opposition, two flexions, abduction -> (n, 3, 3) joints from the root of the thumb."""
+    opposition, first, second, abduction = angles.T
+    out, side = np.sin(opposition), np.sin(abduction) * np.cos(opposition)
+    base = np.stack([side, np.cos(abduction) * np.cos(opposition / 2), 0.8 * out], axis=-1)
+    base /= _length(base)
+    across = np.stack([-np.cos(abduction), 0.35 + 0 * out, 0.15 * out], axis=-1)
+    across -= (across * base).sum(-1, keepdims=True) * base
+    across /= _length(across)
+    bend = np.stack([np.zeros_like(first), first, first + second], axis=-1)[..., None]
+    steps = (np.cos(bend) * base[:, None] + np.sin(bend) * across[:, None]) * np.array(_THUMB_BONES)[:, None]
+    return np.cumsum(steps, axis=1)
+
+
+def _elbow(reach: Floats, body: Proportions) -> Floats:
+    """Where the elbow lies, from the shoulder, for a wrist at `reach` (n, 3)."""
+    length = _length(reach)
+    along = reach / length
+    share = (length**2 + body.upper_arm**2 - body.forearm**2) / (2 * length)
+    height = np.sqrt(np.maximum(body.upper_arm**2 - share**2, 0))
+    # Turning the side of the elbow along with the arm, from straight forward, is smooth everywhere but backward.
+    side = _ELBOW - (along @ _ELBOW / (1 + along @ _FORWARD))[:, None] * (along + _FORWARD)
+    elbow: Floats = along * share + side * height
+    return elbow
+
+
+def _fill_trunk(pose: Floats, head: Floats, body: Proportions) -> None:
+    """Put face, hips and legs into (n, 33, 3)."""
+    left = (_FACE - _HEAD) * body.head
+    right = left[1:] * (-1, 1, 1)
+    # In the order of MediaPipe: nose, left eye, right eye, left ear, right ear, mouth left, mouth right.
+    face = np.concatenate([left[:4], right[:3], left[4:5], right[3:4], left[5:], right[4:]])
+    pose[:, :11] = turned(np.broadcast_to(face * (1, -1, -1), (len(pose), 11, 3)), head[:, [2, 0, 1]]) + _HEAD
+    pose[:, 23], pose[:, 24] = (0.34, body.torso, 0), (-0.34, body.torso, 0)
+    legs = _LEGS + np.array((0, body.torso - 1.5, 0))
+    pose[:, 25::2], pose[:, 26::2] = legs, legs * (-1, 1, 1)
+
+
+def _in_picture(points: Floats, carriage: Carriage, camera: Camera) -> Floats:
+    """Sway, turn and scale (n, 75, 3) into picture widths; z from between the hips."""
+    upright = np.clip(1 - points[..., 1:2] / 1.5, 0, 1.2)  # hips stay, shoulders sway
+    points = points + carriage.sway[:, None] * upright
+    angle = (carriage.turn + camera.yaw)[:, None]
+    x, y, z = points[..., 0], points[..., 1], points[..., 2]
+    x, z = x * np.cos(angle) - z * np.sin(angle), x * np.sin(angle) + z * np.cos(angle)
+    centre_x, centre_y = camera.centre
+    unit = camera.shoulder_width
+    return np.stack([centre_x + unit * x, centre_y + unit * y, unit * z], axis=-1)
+
+
+def _as_layout(points: Floats) -> FloatArray:
+    """(n, 33 + 21 + 21, 3) -> (n, 258)."""
+    frames = np.empty((len(points), LANDMARK_DIM), dtype=np.float32)
+    pose = frames[:, :POSE_NUMBERS].reshape(-1, 33, 4)
+    pose[..., :3] = points[:, :33]
+    pose[..., 3] = np.where(np.arange(33) < 25, _SEEN, _UNSEEN)
+    frames[:, :POSE_NUMBERS] = pose.reshape(-1, POSE_NUMBERS)
+    for hand, first in enumerate((33, 54)):
+        joints = points[:, first : first + 21].copy()
+        joints[..., 2] -= joints[:, :1, 2]
+        begin = POSE_NUMBERS + hand * HAND_NUMBERS
+        frames[:, begin : begin + HAND_NUMBERS] = joints.reshape(-1, HAND_NUMBERS)
+    return frames
+
+
+def _softened(distance: Floats) -> Floats:
+    """About the distance where it is positive, and about 0 where it is not."""
+    return np.asarray(np.logaddexp(0, distance / 0.06) * 0.06, dtype=np.float64)
+
+
+def _mirrored(points: Floats) -> Floats:
+    mirrored: Floats = points * (-1, 1, 1)
+    return mirrored
+
+
+def _length(vectors: Floats) -> Floats:
+    squares: Floats = np.sqrt((vectors * vectors).sum(-1, keepdims=True))
+    return squares

@@ -1,0 +1,163 @@
+"""The world itself: a dictionary and a broadcast archive that exist only as a preset and a seed.
+
+Nothing is stored: every entry and every episode is performed when asked for, and always the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from signspot.domain.dictionary import Entry
+from signspot.domain.dictionary import Signer as SignerName
+from signspot.domain.tracks import FloatArray
+from signspot.domain.words import Vocabulary
+from signspot.errors import InputError
+from signspot.world.broadcast import EpisodePerformance, Newsroom, perform_episode
+from signspot.world.chance import chance, spread_counts
+from signspot.world.detector import as_detected
+from signspot.world.lexicon import LANGUAGE, Lexicon, build_lexicon
+from signspot.world.motion import Performance, gap_distances, mouthed, performed, strokes_of, timed, varied
+from signspot.world.presets import Preset
+from signspot.world.sentences import Pool
+from signspot.world.signers import Signer, draw_signer
+from signspot.world.words import Lemma, english_lemmas
+
+_MOST_ENTRIES = 10  # Paper 4.1
+_REGIONS = ("north", "south", "east", "west")
+_ZIPF = 0.85  # frequency of a word by its rank
+_TOPICS = 0.8  # how much episodes differ in their words
+_DICTIONARY_BLEND = 0.9  # frames
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """Everything that can be asked of a world."""
+
+    preset: Preset
+    seed: int
+    lemmas: tuple[Lemma, ...]  # the most frequent first
+    lexicon: Lexicon
+    test_words: Vocabulary
+    entries_per_word: tuple[int, ...]
+
+    @classmethod
+    def of(cls, preset: Preset, seed: int = 0) -> World:
+        """Draw a world."""
+        if seed < 0:
+            raise InputError("seed", f"{seed} is negative", "choose 0 or more")
+        lemmas = english_lemmas(preset.n_words, chance(seed, "words"))
+        rng = chance(seed, "entries")
+        annotated = spread_counts(preset.n_annotated, preset.entries_per_annotated_word, _MOST_ENTRIES, rng)
+        others = preset.n_words - preset.n_annotated
+        counts = annotated
+        if others:
+            rest = spread_counts(others, preset.entries_per_other_word, _MOST_ENTRIES, rng)
+            counts = np.concatenate([annotated, rest])
+        # Deviation (Paper 4.2 does not say how its test words were chosen): one of each stratum of frequency.
+        strata = np.array_split(np.arange(preset.n_annotated), preset.n_test_words)
+        test_words = Vocabulary.of(lemmas[int(rng.choice(stratum))].word for stratum in strata)
+        lexicon = build_lexicon(lemmas, counts, seed, preset.difficulty)
+        return cls(preset, seed, lemmas, lexicon, test_words, tuple(counts.tolist()))
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """All words of the dictionary."""
+        return Vocabulary.of(lemma.word for lemma in self.lemmas)
+
+    @property
+    def annotated_words(self) -> Vocabulary:
+        """The words annotators know: those of the seen protocol; without the test words those of the unseen one."""
+        return Vocabulary.of(lemma.word for lemma in self.lemmas[: self.preset.n_annotated])
+
+    def dictionary_entries(self, language: str = LANGUAGE) -> tuple[Entry, ...]:
+        """The entries of the dictionary of one of the two languages; `type_id` is the form."""
+        senses = self.lexicon.of_language(language)
+        rng = chance(self.seed, "dictionary", language)
+        entries: list[Entry] = []
+        for lemma, count in zip(self.lemmas, self.entries_per_word, strict=True):
+            own = senses[lemma.word]
+            shown = [*own, *(own[int(rng.integers(len(own)))] for _ in range(count - len(own)))]
+            signers = rng.integers(self.preset.n_dictionary_signers, size=len(shown))
+            for number, (sense, signer) in enumerate(zip(shown, signers.tolist(), strict=True), start=1):
+                name = f"{lemma.word}_{number}" if language == LANGUAGE else f"{language}_{lemma.word}_{number}"
+                signer_id = f"dictionary-{signer:03}"
+                entries.append(
+                    Entry(
+                        entry_id=name,
+                        word=lemma.word,
+                        variant=sense.variant,
+                        signer=SignerName(signer_id, self.signer(signer_id).left_handed),
+                        language=language,
+                        region=_REGIONS[int(sense.variant) - 1],
+                        type_id=sense.form_id,
+                    )
+                )
+        return tuple(entries)
+
+    def signer(self, signer_id: str) -> Signer:
+        """The person of that id."""
+        kind, _, number = signer_id.partition("-")
+        last = {"dictionary": self.preset.n_dictionary_signers, "train": self.preset.n_train_signers,
+                "test": self.preset.n_test_signers}.get(kind, 0)  # fmt: skip
+        if not number.isdecimal() or int(number) >= last:
+            raise InputError(signer_id, "is no signer of this world", f"there are {kind}-000 to {kind}-{last - 1:03}")
+        return draw_signer(signer_id, self.seed, self.preset.difficulty, filmed_aside=kind != "dictionary")
+
+    def perform_entry(self, entry: Entry) -> Performance:
+        """Sign a dictionary entry: slow and full, with still ends (Paper 4.1: 78 frames, 56 of them moving)."""
+        if entry.type_id not in self.lexicon.forms or entry.signer is None:
+            raise InputError(entry.entry_id, "is no entry of this world", "take one of dictionary_entries()")
+        rng = chance(self.seed, "entry", entry.entry_id)
+        signer = self.signer(entry.signer.signer_id)
+        form = self.lexicon.forms[entry.type_id]
+        knobs = self.preset.difficulty
+        plan = strokes_of((None, form, None), signer)
+        plan = varied(plan, (knobs.token_location, knobs.token_orientation, knobs.token_fingers), rng)
+        n = len(form.strokes)
+        durations = np.rint(rng.normal(37, 4, n) * signer.tempo * (1.0 if n == 1 else 0.5))
+        durations += 2 * (plan.repetitions[1:-1] - 1)
+        ends = np.clip(np.rint(rng.normal(11, 4, 2)), 3, 22)
+        gaps = np.rint(4 + 3.2 * gap_distances(plan)).astype(np.int64)
+        plan = timed(plan, np.concatenate([ends[:1], np.maximum(durations, 12), ends[1:]]).astype(np.int64), gaps)
+        span = int(plan.start[1]), int(plan.stop[-2])
+        return mouthed(performed(plan, signer, _DICTIONARY_BLEND, rng), [entry.word], [span])
+
+    def episodes(self, split: str) -> tuple[str, ...]:
+        """The ids of the episodes of "train" or "test"."""
+        counts = {"train": self.preset.train_episodes, "test": self.preset.test_episodes}
+        if split not in counts:
+            raise InputError(split, "is no split of the world", "choose train or test")
+        return tuple(f"{split}-{number:04}" for number in range(counts[split]))
+
+    def perform_episode(self, episode_id: str) -> EpisodePerformance:
+        """Write, sign and annotate one episode."""
+        split, _, number = episode_id.partition("-")
+        if episode_id not in self.episodes(split):
+            raise InputError(episode_id, "is no episode of this world", "take one of episodes()")
+        rng = chance(self.seed, "episode", episode_id)
+        n_signers = self.preset.n_test_signers if split == "test" else self.preset.n_train_signers
+        signer = self.signer(f"{split}-{int(number) % n_signers:03}")
+        return perform_episode(episode_id, self._newsroom(rng), signer, self.preset.subtitles_per_episode, rng)
+
+    def perform_episodes(self, split: str) -> Iterator[EpisodePerformance]:
+        """All episodes of a split, one at a time."""
+        return (self.perform_episode(episode_id) for episode_id in self.episodes(split))
+
+    def detected(self, performance: Performance, name: str) -> FloatArray:
+        """The landmarks (n_frames, 258) of an entry or episode, by its id, as a detector gives them."""
+        return as_detected(performance.points, self.preset.difficulty, chance(self.seed, "detector", name))
+
+    def _newsroom(self, rng: np.random.Generator) -> Newsroom:
+        weights = 1 / (np.arange(len(self.lemmas)) + 20.0) ** _ZIPF
+        weights *= np.exp(rng.normal(0, _TOPICS, len(weights)))
+        tested = [i for i, lemma in enumerate(self.lemmas) if lemma.word in self.test_words]
+        return Newsroom(
+            lexicon=self.lexicon,
+            words=Pool.of(self.lemmas, weights),
+            annotated=frozenset(self.annotated_words),
+            targets=Pool.of([self.lemmas[i] for i in tested], np.sqrt(weights[tested])),
+            difficulty=self.preset.difficulty,
+        )
