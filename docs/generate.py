@@ -25,10 +25,15 @@ COMMANDS = (
     ("demo",),
     ("dictionary", "check"),
     ("dictionary", "import"),
+    ("dictionary", "build"),
     ("corpus", "check"),
     ("models", "list"),
     ("models", "import"),
     ("models", "fetch"),
+    ("train", "trunk"),
+    ("train", "material"),
+    ("train", "embedding"),
+    ("train", "compare"),
 )
 
 

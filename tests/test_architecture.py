@@ -46,7 +46,17 @@ HOMES = {
     "pyarrow": ("formats", "features"),
     "signspot": (),  # handled by the rows
 }
-OPTIONAL = {"mediapipe", "pose_format", "ray", "openvino", "dlib", "face_recognition_models", "sklearn"}
+OPTIONAL = {
+    "mediapipe",
+    "pose_format",
+    "ray",
+    "openvino",
+    "dlib",
+    "face_recognition_models",
+    "sklearn",
+    "nltk",
+    "tensorboard",
+}
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "joblib", "shelve", "marshal"}
 FORBIDDEN_CALLS = {"eval", "exec", "os.system", "os.popen", "yaml.load", "breakpoint", "print"}
 DOMAIN_MAY_IMPORT = {"numpy"}

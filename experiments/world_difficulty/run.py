@@ -1,4 +1,4 @@
-"""Print how hard a world is for nearest neighbours on raw joints: `python run.py PRESET SEED [TEST_EPISODES]`."""
+"""Print how hard a world is for nearest neighbours on raw joints: `python run.py [PRESET SEED [TEST_EPISODES]]`."""
 
 from __future__ import annotations
 
@@ -36,4 +36,5 @@ def main(name: str, seed: int, test_episodes: int | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else None)
+    preset, seed, *rest = sys.argv[1:] or ("small", "0")
+    main(preset, int(seed), int(rest[0]) if rest else None)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
 import json
 import os
@@ -12,12 +11,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import signspot
 from signspot.cli import main as cli
 from signspot.formats.eaf import read_eaf
 from signspot.formats.tables import read_spottings, spotting_record
+from signspot.media.writer import VideoWriter
 from signspot.workflows.spot import SpotOptions
 from signspot.world.colours import ToyWorld
 
@@ -75,6 +77,9 @@ def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsy
         (["spot", "V", "apple", "-d", "D", "--model", "i3d"], "no model of this name"),
         (["spot", "V", "apple", "-d", "D", "--threshold", "7"], "is no cosine"),
         (["spot", "V", "apple", "-d", "D", "--stride", "0"], "--stride"),
+        (["spot", "V", "apple", "-d", "D", "--box", "0,0,1"], "no box of four numbers left,top,right,bottom"),
+        (["spot", "V", "apple", "-d", "D", "--box", "0,0,640,360"], "--box: the box 0.0,0.0,640.0,360.0 does not lie"),
+        (["embed", "V", "-m", "colour", "--box", "60%,0,50%,1"], "is empty: left comes before right"),
         (["spot", "V", "apple", "-d", "D", "--csv", "V"], "is an input and is never written to"),
         (["spot", "V", "apple", "-d", "D", "--csv", "T", "--vtt", "T"], "is named for two outputs"),
         (["spot", "V", "apple", "-d", "D", "--csv", "no/such/folder.csv"], "the folder to write to does not exist"),
@@ -308,6 +313,40 @@ def test_a_corpus_check_pairs_videos_with_subtitles(
     assert "half.mp4: partial, " in printed
 
 
+def test_checks_name_boxes_outside_their_picture(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a.mp4", "b.mp4"):
+        shutil.copy(toy_world.broadcast, tmp_path / name)
+    columns = "box_left,box_top,box_right,box_bottom"
+    (tmp_path / "corpus.csv").write_text(f"video,{columns}\na.mp4,0.1,0.1,1.2,1\nb.mp4,0,0,1,0.5\n")
+    (tmp_path / "dictionary.csv").write_text(f"word,file,{columns}\na,a.mp4,0.1,0.1,1.2,1\nb,b.mp4,0,0,1,0.5\n")
+    for kind, counted in (("corpus", "1 videos"), ("dictionary", "1 words")):
+        assert cli.run([kind, "check", str(tmp_path)]) == 1
+        printed = capsys.readouterr().out
+        assert counted in printed
+        assert "line 2: 'a.mp4': the box 0.1,0.1,1.2,1.0 does not lie in its picture" in printed
+
+
+def test_only_the_box_is_searched(toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    video = tmp_path / "inset.mp4"
+    with signspot.VideoReader(toy_world.broadcast) as reader, VideoWriter(video, width=256, height=128) as writer:
+        for frame in reader:  # the broadcast small, in the lower right corner of a grey picture
+            picture = np.full((128, 256, 3), 128, np.uint8)
+            picture[64:, 192:] = np.array(Image.fromarray(frame.pixels).resize((64, 64)))
+            writer.write(picture, frame.time_ms)
+
+    def found(source: Path, *more: str) -> list[tuple[str, str]]:
+        assert spot(toy_world, "apple", "tree", "--json", *more, source=source) == 0
+        spottings = json.loads(capsys.readouterr().out)["spottings"]
+        return [(each["word"], each["entry_id"]) for each in spottings]
+
+    everything = found(toy_world.broadcast)
+    assert everything
+    assert found(video, "--box", "0.75,0.5,1,1") == found(video, "--box", "75%,50%,100%,100%") == everything
+    assert found(video) != everything
+
+
 def test_a_bug_is_told_in_one_line_with_exit_code_4(
     toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -339,20 +378,6 @@ def test_nothing_is_asked_of_a_network(toy_world: ToyWorld, monkeypatch: pytest.
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     assert spot(toy_world, "tree", "--eaf", str(tmp_path / "x.eaf")) == 0
-
-
-def test_the_demo_finds_all_its_signs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "demo"
-    assert cli.run(["demo", str(folder)]) == 0
-    printed = capsys.readouterr().out
-    assert "5 of these signs were performed; 5 found in place and variant, 0 wrong." in printed
-    assert "says nothing about" in printed
-    with (folder / "spottings.csv").open(encoding="utf-8-sig", newline="") as file:
-        assert len(list(csv.DictReader(file))) == 5
-    assert cli.run(["demo", str(folder)]) == 0, "the demo may be run again"
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").touch()
-    assert cli.run(["demo", str(tmp_path / "mine")]) == 2
 
 
 def test_real_recordings_go_through(shared_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.dictionary import Entry
 from signspot.domain.spans import FRAME_MS
-from signspot.domain.tracks import CLIP_LENGTH, WindowGrid
+from signspot.domain.tracks import CLIP_LENGTH, FrameShape, WindowGrid
 from signspot.domain.words import Word
 from signspot.errors import VideoError
 from signspot.features.extract import EntryOptions, ExtractOptions, Sampling, embed_entry, embed_video, window_batches
@@ -20,7 +21,13 @@ from signspot.media.reader import VideoReader, media_sha256
 from signspot.media.sampling import consecutive_clips, random_clips
 from signspot.media.writer import VideoWriter
 from signspot.models.colour import ColourEmbedder
+from signspot.models.embedder import EmbedderSettings, VideoEmbedder
+from signspot.world.appearance import Appearance
+from signspot.world.render import render_frames
+from signspot.world.render_scene import Placement, Studio
+from tests.features.boxed import BLUE, LEFT, RED, RIGHT, BoxedColours, write_halves
 from tests.models.networks import embedder_of, moving_frames, tiny_head, tiny_i3d, tiny_s3d
+from tests.world.figures import signed_clip
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -165,3 +172,62 @@ def test_progress_is_reported_while_a_network_shares(tmp_path: Path) -> None:
         progress=lambda done, expected: seen.append(done),
     )
     assert seen == pytest.approx([number * FRAME_MS for number in range(30)])
+
+
+# Where the signer is
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_a_model_for_boxes_sees_the_box_of_the_recording(tmp_path: Path, isolated: bool) -> None:
+    video = write_halves(tmp_path / "halves.mp4")
+    for box, colour in ((LEFT, RED), (RIGHT, BLUE)):
+        episode = Episode(video_id="halves", video=video, box=box)
+        entry = Entry(entry_id="halves", word=Word("a"), video=video, box=box)
+        rows = embed_video(episode, BoxedColours(), options=ExtractOptions(isolated=isolated)).track.vectors
+        np.testing.assert_allclose(rows, [colour] * 5, atol=0.1)
+        vector = embed_entry(entry, BoxedColours(), EntryOptions(isolated=isolated))
+        np.testing.assert_allclose(vector, colour, atol=0.1)
+
+
+def test_a_model_without_boxes_sees_the_whole_picture_unless_a_box_is_asked_for(tmp_path: Path) -> None:
+    video = write_halves(tmp_path / "halves.mp4")
+    both = [2**-0.5, 0, 2**-0.5]
+    episode = Episode(video_id="halves", video=video, box=LEFT)
+
+    def first_row(model: ColourEmbedder, **options: SignerBox) -> np.ndarray:
+        return embed_video(episode, model, options=ExtractOptions(isolated=False, **options)).track.vectors[0]  # type: ignore[arg-type]
+
+    np.testing.assert_allclose(first_row(ColourEmbedder()), both, atol=0.1)
+    np.testing.assert_allclose(first_row(ColourEmbedder(), box=RIGHT), BLUE, atol=0.1)
+    np.testing.assert_allclose(first_row(BoxedColours(), box=RIGHT), BLUE, atol=0.1)
+
+
+def test_without_a_box_a_model_for_boxes_sees_the_middle_of_the_picture(tmp_path: Path) -> None:
+    video = write_halves(tmp_path / "halves.mp4")
+    rows = embed_video(Episode(video_id="h", video=video), BoxedColours(), options=ExtractOptions(isolated=False)).track
+    np.testing.assert_allclose(rows.vectors[0], [2**-0.5, 0, 2**-0.5], atol=0.1)
+
+
+@pytest.mark.parametrize("placement", [Placement(0.5, 0.4, 0.5), Placement(0.0, 0.5, 0.5)])
+def test_a_signer_in_a_corner_looks_like_one_who_fills_the_picture(tmp_path: Path, placement: Placement) -> None:
+    look = Appearance(skin=(230, 185, 150), hair=(50, 35, 25), top=(30, 40, 70), background=(150, 170, 190))
+    points = signed_clip(np.random.default_rng(0)).points[10:30]
+
+    def written(name: str, where: Placement, side: int) -> Path:
+        scene = Studio(look.background, where)
+        with VideoWriter(tmp_path / name, width=side, height=side) as writer:
+            frames = render_frames(points, np.zeros(len(points), np.float32), look, scene, side=side)
+            for number, pixels in enumerate(frames):
+                writer.write(pixels, number * FRAME_MS)
+        return tmp_path / name
+
+    shape = FrameShape(72, 64, keep_aspect=True, signer_box=True)
+    model = VideoEmbedder(tiny_i3d(), None, EmbedderSettings(name="boxed", frame_shape=shape))
+    full, corner = written("full.mp4", Placement(), 96), written("corner.mp4", placement, 192)
+    box = SignerBox(placement.left, placement.top, placement.left + 0.5, placement.top + 0.5)
+    alone, boxed, whole = (
+        embed_video(Episode(video_id="v", video=video, box=part), model, options=ExtractOptions(isolated=False)).track
+        for video, part in ((full, None), (corner, box), (corner, None))
+    )
+    assert (alone.vectors * boxed.vectors).sum(axis=1).min() > 0.93  # the wall behind is lit a little differently
+    assert (alone.vectors * whole.vectors).sum(axis=1).max() < 0.85

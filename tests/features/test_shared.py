@@ -163,6 +163,11 @@ def test_the_full_network_is_shared_exactly_in_a_few_windows_of_a_real_recording
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 def test_the_full_network_is_shared_exactly_on_a_real_recording(shared_data: Path, backend: Backend) -> None:
     with VideoReader(shared_data / "real_video" / "bsl_broadcast.mp4", shape=FrameShape(256, 224)) as reader:
-        frames = np.stack([frame.pixels for frame in islice(reader, 28)])
+        every = np.stack([frame.pixels for frame in reader])
     model = embedder_of(tiny_i3d(width=1.0, side=64), side=224, backend=backend)
-    assert relative_error(by_sharing(frames, model, 1), by_windows(frames, model, 1)) < 1e-4
+    # Neighbouring windows of real footage hardly differ: measured against how they do, the rounding of the two float32
+    # computations alone comes to 1e-4 (6e-5 and 4e-5 against float64). So: against their size, and far apart.
+    shared, single = by_sharing(every[:28], model, 1), by_windows(every[:28], model, 1)
+    assert np.abs(shared - single).max() < 1e-4 * np.abs(single).max()
+    apart = every[::5][:28]
+    assert relative_error(by_sharing(apart, model, 1), by_windows(apart, model, 1)) < 1e-4

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Rights
 from signspot.domain.spans import FrameSpan
 from signspot.domain.words import Word
@@ -110,6 +111,8 @@ def test_everything_else_is_kept_in_typed_records(tmp_path: Path) -> None:
     assert (record.download_method, record.youtube_id, record.upload_date) == ("wget", "", "2014-02-03")
     assert read.records[0].youtube_id == "C37R_Ix8-qs"
     assert record.box == Box(0.1, 0.2, 0.9, 0.75)
+    boxes = {entry.box for entry in read_dictionary(tmp_path / "bsldict").dictionary}
+    assert boxes == {SignerBox(left=0.2, top=0.1, right=0.75, bottom=0.9)}
     assert record.trim == FrameSpan(5, 61)  # the release counts frame 60 in
     assert record.original == record.resampled == ClipFacts(70, 360, 640, 2.8, 25.0)
     assert read.words[3] == ReleasedWord("one-hundred", 3, "one hundred") and len(read.words) == len(WORDS)

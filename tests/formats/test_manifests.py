@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Annotation, Episode, Rights
 from signspot.domain.dictionary import Dictionary, Entry, Signer
 from signspot.domain.spans import TimeAxis
@@ -28,6 +29,7 @@ from signspot.formats.manifests import (
     write_corpus_manifest,
     write_dictionary_manifest,
 )
+from tests.domain.test_boxes import boxes
 from tests.formats.spottings import mutants, write_mutant
 
 with_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
@@ -46,6 +48,51 @@ def listed(path: Path) -> list[tuple[str, str, str]]:
 
 def whats(problems: Iterable[Problem]) -> str:
     return "\n".join(map(str, problems))
+
+
+# Where the signer is
+
+BOX_COLUMNS = "box_left,box_top,box_right,box_bottom"
+
+
+def test_tables_say_where_the_signer_is(tmp_path: Path) -> None:
+    touch(tmp_path, "a.mp4", "b.mp4")
+    (tmp_path / "dictionary.csv").write_text(f"word,file,{BOX_COLUMNS}\na,a.mp4,0.5,0,1,0.75\nb,b.mp4,,,,\n")
+    (tmp_path / "corpus.csv").write_text(f"video,{BOX_COLUMNS}\na.mp4,0.5,0,1,0.75\nb.mp4,,,,\n")
+    dictionary, corpus = read_dictionary(tmp_path), read_corpus(tmp_path)
+    assert [entry.box for entry in dictionary.dictionary] == [SignerBox(0.5, 0, 1, 0.75), None]
+    assert [episode.box for episode in corpus.episodes] == [SignerBox(0.5, 0, 1, 0.75), None]
+    assert dictionary.problems == corpus.problems == ()
+
+
+def test_the_table_of_a_dictionary_has_boxes_only_if_it_needs_them(tmp_path: Path) -> None:
+    touch(tmp_path, "a.mp4")
+    for box in (None, SignerBox(1 / 3, 0, 0.9, 1)):
+        made = Dictionary.of(tmp_path.name, [Entry(entry_id="a", word=Word("a"), video=tmp_path / "a.mp4", box=box)])
+        write_dictionary_manifest(made, tmp_path / "dictionary.csv", overwrite=True)
+        assert ("box_left" in (tmp_path / "dictionary.csv").read_text()) == (box is not None)
+        assert read_dictionary(tmp_path).dictionary == made
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ("0.5,0,1.4,1", "the box 0.5,0.0,1.4,1.0 does not lie in its picture"),
+        ("385,37,885,720", "its edges are fractions from 0 to 1"),
+        ("0.5,0,0.5,1", "is empty"),
+        ("0.5,,1,1", "a box needs all of box_left, box_top, box_right, box_bottom"),
+        ("left,0,1,1", "box_left is 'left', which is no number"),
+    ],
+)
+def test_a_box_outside_its_picture_is_a_problem_of_its_row(tmp_path: Path, cells: str, words: str) -> None:
+    touch(tmp_path, "a.mp4", "b.mp4")
+    (tmp_path / "dictionary.csv").write_text(f"word,file,{BOX_COLUMNS}\na,a.mp4,{cells}\nb,b.mp4,0,0,1,1\n")
+    (tmp_path / "corpus.csv").write_text(f"video,{BOX_COLUMNS}\na.mp4,{cells}\nb.mp4,0,0,1,1\n")
+    dictionary, corpus = read_dictionary(tmp_path), read_corpus(tmp_path)
+    assert [entry.word for entry in dictionary.dictionary] == ["b"]
+    assert [episode.video_id for episode in corpus.episodes] == ["b"]
+    for (problem,) in (dictionary.problems, corpus.problems):
+        assert words in str(problem) and "line 2" in str(problem)
 
 
 # A dictionary in a plain folder
@@ -309,6 +356,7 @@ def test_a_dictionary_manifest_reads_back(data: st.DataObject, tmp_path: Path) -
                 region=names,
                 type_id=names,
                 rights=rights,
+                box=st.none() | boxes(),
             )
         )
         for file in files
@@ -597,6 +645,7 @@ def test_a_corpus_manifest_reads_back(data: st.DataObject, tmp_path: Path) -> No
             language=data.draw(st.sampled_from(("", "bfi"))),
             split=data.draw(names),
             rights=data.draw(rights),
+            box=data.draw(st.none() | boxes()),
         )
         for file in ("a.mp4", "b/c.mkv")
     ]

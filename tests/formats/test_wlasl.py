@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.dictionary import Signer
 from signspot.domain.spans import Millis, MillisSpan
 from signspot.domain.words import Word
@@ -106,6 +107,7 @@ def test_frames_that_count_from_one_become_half_open_spans(tmp_path: Path, clips
     assert second.span_ms(4000) == MillisSpan(Millis(800), Millis(2400))
     assert second.span_ms(1000) == MillisSpan(Millis(800), Millis(1000))
     assert second.box == Box(top=37, left=385, bottom=720, right=885, in_pixels=True)
+    assert {entry.box for entry in result.dictionary} == {None}  # pixels of a picture whose size nobody told
     assert (second.text, second.split, second.source) == ("ice cream", "val", "aslbrick")
     assert second.url == "http://aslbricks.org/New/ASL-Videos/book.mp4"
 
@@ -131,6 +133,7 @@ def test_msasl_becomes_a_dictionary_like_any_other(tmp_path: Path, clips: Path) 
         label=830,
     )
     assert record.span_ms(60_000) == MillisSpan(Millis(10_500), Millis(13_267))
+    assert [entry.box for entry in result.dictionary] == [SignerBox(left=0.2163, top=0.0575, right=0.873, bottom=1.0)]
     assert "aaaaaaaaaaa_000010_000013.mp4: 'fire': no such file" in str(result.problems[0])
 
 

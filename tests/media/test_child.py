@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import FrameShape
 from signspot.errors import EnvironmentProblem, SignspotError, VideoError
 from signspot.media import messages
@@ -218,8 +219,9 @@ def test_a_decoder_whose_reader_is_gone_stops(video: Path) -> None:
 
 def test_requests_and_answers_survive_the_journey(tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"\xff new\nline \xe2\x82\xac.mp4")
-    for shape in (None, FrameShape(256, 224, True)):
-        request = ReadRequest(path=odd, shape=shape, limits=Limits(stall_seconds=1.5))
+    box = SignerBox(0.1, 1 / 3, 0.7, 1)
+    for shape, part in ((None, None), (FrameShape(256, 224, True), None), (FrameShape(256, 224, True, True), box)):
+        request = ReadRequest(path=odd, shape=shape, limits=Limits(stall_seconds=1.5), box=part)
         assert messages.unpack_request(messages.pack_request(request)) == request
     for kind in (VideoError, EnvironmentProblem):
         error = kind(odd, "a\nb", "fix")

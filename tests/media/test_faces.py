@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def test_every_person_is_a_group_and_larger_groups_come_first(counts: tuple[int,
     assert sizes == sorted(counts, reverse=True)
     assert [groups.count(number) for number in range(1, len(counts) + 1)] == sizes
     starts = np.cumsum([0, *counts])
-    assert all(len(set(groups[a:b])) == 1 for a, b in zip(starts[:-1], starts[1:], strict=True))
+    assert all(len(set(groups[a:b])) == 1 for a, b in pairwise(starts.tolist()))
 
 
 @needs_sklearn

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import FrameShape, Pixels
 from signspot.media.reader import Frame, Limits, ReadReport, VideoReader, media_sha256
-from signspot.media.transforms import shape_frame
+from signspot.media.transforms import cut_square, shape_frame
 from tests.media.videos import Recipe, make_video, number_of, numbered
 
 NTSC = Fraction(30000, 1001)
@@ -187,6 +188,39 @@ def test_frames_arrive_in_the_shape_that_was_asked_for(isolated: bool, tmp_path:
     plain, _ = read(path)
     shaped, _ = read(path, shape=shape, isolated=isolated)
     assert all(np.array_equal(b.pixels, shape_frame(a.pixels, shape)) for a, b in zip(plain, shaped, strict=True))
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_a_box_is_cut_out_before_the_frame_is_shaped(isolated: bool, tmp_path: Path) -> None:
+    path = make_video(tmp_path / "boxed.mp4", Recipe())  # 160 x 120
+    box, shape = SignerBox(0.25, 0.5, 0.5, 0.75), FrameShape(32, 28, keep_aspect=True, signer_box=True)
+    whole, _ = read(path)
+    cut, _ = read(path, box=box, isolated=isolated)
+    shaped, _ = read(path, box=box, shape=shape, isolated=isolated)
+    for frame, square, small in zip(whole, cut, shaped, strict=True):
+        by_hand = frame.pixels[55:95, 40:80].copy()  # 40 x 30 pixels at (40, 60), made square
+        assert np.array_equal(square.pixels, by_hand)
+        assert np.array_equal(small.pixels, shape_frame(by_hand, shape))
+        assert square.time_ms == small.time_ms == frame.time_ms
+
+
+@pytest.mark.parametrize(("quarters", "mirror"), [(0, False), (1, False), (2, False), (3, False), (0, True)])
+def test_a_box_is_where_the_viewer_sees_it(quarters: int, mirror: bool, tmp_path: Path) -> None:
+    path = make_video(tmp_path / "turned.mp4", Recipe(count=20, **turned(quarters, mirror=mirror)))  # type: ignore[arg-type]
+    box = SignerBox(0.5, 0, 1, 0.5)
+    displayed, _ = read(path)
+    cut, _ = read(path, box=box)
+    assert number_of(displayed[7].pixels) == 7  # upright
+    assert all(np.array_equal(b.pixels, cut_square(a.pixels, box)) for a, b in zip(displayed, cut, strict=True))
+    assert np.array_equal(cut[7].pixels, displayed[7].pixels[:60, 60:])
+
+
+@pytest.mark.parametrize("isolated", [True, False])
+def test_a_wide_box_gives_squares_with_edges_repeated(isolated: bool, tmp_path: Path) -> None:
+    path = make_video(tmp_path / "wide.mp4", Recipe(count=20))
+    frames, _ = read(path, box=SignerBox(0, 0.2, 1, 0.9), isolated=isolated)
+    assert {frame.pixels.shape for frame in frames} == {(160, 160, 3)}
+    assert np.array_equal(frames[3].pixels[0], frames[3].pixels[10])
 
 
 def test_frames_cannot_be_changed_since_a_held_picture_is_shared(tmp_path: Path) -> None:

@@ -1,16 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.spans import TimeAxis
-from signspot.domain.tracks import FrameShape, LandmarkTrack, Pixels
+from signspot.domain.tracks import LandmarkTrack, Pixels
 from signspot.media.motion_energy import MotionEnergy
 from signspot.media.signer_box import box_of_landmarks, box_of_motion
-from signspot.media.transforms import CropBox, shape_frame
 from signspot.world.appearance import Appearance
 from signspot.world.render import render_frames
 from signspot.world.render_scene import Placement, Studio
@@ -22,6 +23,22 @@ Points = npt.NDArray[np.float32]
 
 def track(points: Points) -> LandmarkTrack:
     return LandmarkTrack("clip", TimeAxis(np.arange(len(points)) * 40.0), points)
+
+
+@dataclass(frozen=True)
+class Edges:
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+def in_pixels(box: SignerBox | None, width: int, height: int) -> Edges:
+    """The edges of a box that was found; they lie between two pixels."""
+    assert box is not None
+    edges = np.array([box.left * width, box.top * height, box.right * width, box.bottom * height])
+    assert np.abs(edges - np.rint(edges)).max() < 1e-9
+    return Edges(*np.rint(edges).astype(int).tolist())
 
 
 def moving_square(n_frames: int, left: int, top: int) -> list[Pixels]:
@@ -37,8 +54,7 @@ def test_the_box_of_landmarks_holds_the_signer_wherever_the_signer_stands() -> N
     points = signed_clip(np.random.default_rng(0)).points
     for placement in (Placement(), Placement(0.5, 0.4, 0.5), Placement(0.0, 0.3, 0.6)):
         placed = placement.apply(points)
-        box = box_of_landmarks(track(placed), 400, 400)
-        assert box is not None
+        box = in_pixels(box_of_landmarks(track(placed), 400, 400), 400, 400)
         assert box.right - box.left == box.bottom - box.top <= 400
         nose, wrist = (placed[len(placed) // 2, 4 * point : 4 * point + 2] * 400 for point in (0, 16))
         for x, y in (nose, wrist):
@@ -51,16 +67,14 @@ def test_a_few_wild_frames_do_not_move_the_box() -> None:
     wild = points.copy()
     wild[::25] = 0.99
     wild[7::25] = 0
-    calm_box, wild_box = box_of_landmarks(track(points), 640, 480), box_of_landmarks(track(wild), 640, 480)
-    assert calm_box is not None and wild_box is not None
+    calm_box, wild_box = (in_pixels(box_of_landmarks(track(some), 640, 480), 640, 480) for some in (points, wild))
     assert abs(calm_box.left - wild_box.left) <= 8 and abs(calm_box.right - wild_box.right) <= 8
 
 
 def test_a_signer_at_the_edge_has_a_box_inside_the_picture() -> None:
     points = signed_clip(np.random.default_rng(4)).points
     for left, top in ((0.8, 0.7), (-0.3, -0.2), (0.8, -0.2), (-0.3, 0.7)):
-        box = box_of_landmarks(track(Placement(left, top, 0.5).apply(points)), 300, 200)
-        assert box is not None
+        box = in_pixels(box_of_landmarks(track(Placement(left, top, 0.5).apply(points)), 300, 200), 300, 200)
         assert 0 <= box.left < box.right <= 300 and 0 <= box.top < box.bottom <= 200
 
 
@@ -72,8 +86,7 @@ def test_nobody_has_no_box() -> None:
 
 
 def test_the_box_of_motion_lies_around_what_moves() -> None:
-    box = box_of_motion(MotionEnergy.of(moving_square(30, 200, 60)))
-    assert box is not None
+    box = in_pixels(box_of_motion(MotionEnergy.of(moving_square(30, 200, 60))), 320, 180)
     assert box.right - box.left == box.bottom - box.top
     assert 150 <= box.left <= 205 and 245 <= box.right <= 300
     assert box.top <= 65 and box.bottom >= 105
@@ -83,10 +96,8 @@ def test_the_box_of_motion_holds_the_hands_of_a_drawn_signer() -> None:
     points = signed_clip(np.random.default_rng(2)).points
     placement = Placement(0.45, 0.4, 0.55)
     scene = Studio(LOOK.background, placement)
-    box = box_of_motion(
-        MotionEnergy.of(render_frames(points, np.zeros(len(points), np.float32), LOOK, scene, side=128))
-    )
-    assert box is not None
+    frames = render_frames(points, np.zeros(len(points), np.float32), LOOK, scene, side=128)
+    box = in_pixels(box_of_motion(MotionEnergy.of(frames)), 128, 128)
     wrists = placement.apply(points)[:, 64:66] * 128  # the right one
     inside = (wrists[:, 0] >= box.left) & (wrists[:, 0] < box.right) & (wrists[:, 1] >= box.top)
     assert inside.mean() > 0.95
@@ -97,25 +108,7 @@ def test_the_box_of_motion_holds_the_hands_of_a_drawn_signer() -> None:
 @given(st.integers(8, 500), st.integers(8, 500), st.integers(0, 2**32 - 1))
 def test_every_box_is_square_and_inside_the_picture(width: int, height: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    box = box_of_landmarks(track(rng.normal(0.5, rng.uniform(0, 2), (12, 258)).astype(np.float32)), width, height)
-    assert box is not None
+    points = rng.normal(0.5, rng.uniform(0, 2), (12, 258)).astype(np.float32)
+    box = in_pixels(box_of_landmarks(track(points), width, height), width, height)
     assert box.right - box.left == box.bottom - box.top
     assert 0 <= box.left < box.right <= width and 0 <= box.top < box.bottom <= height
-
-
-def test_shaping_with_a_box_is_shaping_its_pixels() -> None:
-    pixels = np.random.default_rng(3).integers(0, 256, (90, 120, 3), dtype=np.uint8)
-    box = CropBox(left=20, top=10, right=80, bottom=70)
-    for keep_aspect in (False, True):
-        shape = FrameShape(40, 32, keep_aspect)
-        assert (shape_frame(pixels, shape, box) == shape_frame(pixels[10:70, 20:80].copy(), shape)).all()
-    same_size = shape_frame(pixels, FrameShape(60, 60), box)
-    assert (same_size == pixels[10:70, 20:80]).all()
-    assert same_size.flags.c_contiguous
-
-
-def test_a_box_that_the_frame_does_not_hold_is_refused() -> None:
-    with pytest.raises(ValueError, match="does not hold"):
-        shape_frame(np.zeros((50, 50, 3), np.uint8), FrameShape(8, 8), CropBox(left=0, top=0, right=51, bottom=50))
-    with pytest.raises(ValueError, match="without pixels"):
-        CropBox(left=5, top=0, right=5, bottom=10)

@@ -8,8 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import FrameShape, Pixels
-from signspot.media.transforms import Augmentation, ClipAugmentation, Normalisation, normalised, shape_frame
+from signspot.media.transforms import (
+    Augmentation,
+    ClipAugmentation,
+    Normalisation,
+    cut_square,
+    normalised,
+    shape_frame,
+)
+from tests.domain.test_boxes import boxes
 
 sizes = st.integers(1, 40)
 UNCHANGED = ClipAugmentation(flip=False, colour=(1.0, 1.0, 1.0), scale=1.0, down=0.5, right=0.5, crop=20)
@@ -246,3 +255,61 @@ def test_settings_that_cannot_be_drawn_are_refused(wrong: dict[str, float]) -> N
 def test_what_is_no_clip_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="a clip is"):
         UNCHANGED.apply(np.zeros(shape, dtype=np.uint8))
+
+
+# The square around a signer
+
+
+@pytest.mark.parametrize(
+    ("box", "rows", "columns"),
+    [
+        (SignerBox(0.5, 0.25, 0.75, 0.75), (25, 75), (100, 150)),  # square in pixels
+        (SignerBox(0.5, 0.4, 0.75, 0.6), (25, 75), (100, 150)),  # wide: grows up and down alike
+        (SignerBox(0.6, 0.25, 0.65, 0.75), (25, 75), (100, 150)),  # tall: grows to both sides
+        (SignerBox(0.8, 0.9, 1, 1), (60, 100), (160, 200)),  # in a corner: moved inside
+        (SignerBox(0, 0, 0.05, 0.5), (0, 50), (0, 50)),
+    ],
+)
+def test_the_square_around_a_box_is_cut_out_by_hand(
+    box: SignerBox, rows: tuple[int, int], columns: tuple[int, int]
+) -> None:
+    pixels = noise(100, 200, 3)
+    square = cut_square(pixels, box)
+    assert np.array_equal(square, pixels[slice(*rows), slice(*columns)]) and square.flags.c_contiguous
+
+
+def test_a_square_that_is_larger_than_the_picture_repeats_the_outermost_pixels() -> None:
+    pixels = noise(60, 200, 3)
+    square = cut_square(pixels, SignerBox(0.5, 0, 1, 1))  # 100 pixels wide, 60 high
+    by_hand = np.concatenate([pixels[:1, 100:]] * 20 + [pixels[:, 100:]] + [pixels[-1:, 100:]] * 20)
+    assert np.array_equal(square, by_hand)
+    assert np.array_equal(cut_square(pixels.swapaxes(0, 1), SignerBox(0, 0.5, 1, 1)), by_hand.swapaxes(0, 1))
+
+
+@settings(deadline=None)
+@given(sizes, sizes, boxes())
+def test_every_square_holds_its_box_and_as_much_of_the_picture_as_it_can(
+    height: int, width: int, box: SignerBox
+) -> None:
+    # Every pixel carries its own place, so the square tells where it was cut.
+    pixels = np.zeros((height, width, 3), np.uint8)
+    pixels[..., 0], pixels[..., 1] = np.arange(height)[:, None], np.arange(width)
+    square = cut_square(pixels, box)
+    side = max(1, round(max((box.right - box.left) * width, (box.bottom - box.top) * height)))
+    assert square.shape == (side, side, 3)
+    ends = ((box.top, box.bottom, height, square[:, 0, 0]), (box.left, box.right, width, square[0, :, 1]))
+    for low, high, length, places in ends:
+        assert len(set(places.tolist())) == min(side, length)  # nothing is repeated unless it must be
+        assert (np.diff(places.astype(int)) >= 0).all()
+        assert places[0] <= low * length + 1 and places[-1] >= high * length - 2  # up to rounding
+
+
+def test_a_full_frame_box_of_a_square_picture_changes_nothing() -> None:
+    pixels = noise(50, 50, 3)
+    assert np.array_equal(cut_square(pixels, SignerBox(0, 0, 1, 1)), pixels)
+
+
+def test_boxes_need_frames_that_keep_their_aspect() -> None:
+    assert FrameShape(64, 56, keep_aspect=True, signer_box=True).signer_box
+    with pytest.raises(ValueError, match="signer_box needs keep_aspect"):
+        FrameShape(64, 56, signer_box=True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,7 @@ from signspot.models.backends import TorchBackend
 from signspot.models.checkpoints import Checkpoint, ModelCard, import_checkpoint, save_checkpoint
 from signspot.models.embedder import EmbedderSettings, VideoEmbedder, embedder_from_checkpoint
 from signspot.models.head import Head, HeadConfig
+from signspot.models.staged import fingerprint_of
 from tests.models.networks import embedder_of, moving_frames, relative_error, tiny_head, tiny_i3d, tiny_s3d
 
 ORACLES = Path(__file__).parents[3] / "shared" / "oracles"
@@ -132,6 +134,8 @@ def test_the_fingerprint_changes_when_the_vectors_would() -> None:
     all_of_them = [
         fingerprint(),
         fingerprint(frame_shape=FrameShape(72, 64)),
+        fingerprint(frame_shape=FrameShape(64, 64, keep_aspect=True)),
+        fingerprint(frame_shape=FrameShape(64, 64, keep_aspect=True, signer_box=True)),
         fingerprint(normalisation=Normalisation(std=(0.5, 0.5, 0.5))),
         fingerprint(backend=TorchBackend(dtype=torch.bfloat16)),
         VideoEmbedder(other_trunk, tiny_head(), settings()).fingerprint,
@@ -174,6 +178,23 @@ def tiny_checkpoint(path: Path, **card: object) -> Path:
     return path
 
 
+def test_models_without_boxes_keep_the_fingerprint_they_had_before_there_were_any() -> None:
+    model = VideoEmbedder(tiny_i3d(), None, settings())
+    how = {
+        "frames": {"side": 64, "crop": 64, "keep_aspect": False},
+        "normalisation": asdict(Normalisation()),
+        "backend": TorchBackend().name,
+    }
+    assert model.fingerprint == fingerprint_of({"trunk": model.trunk}, how)
+
+
+@pytest.mark.parametrize("said", [{}, {"signer_box": False}, {"signer_box": True}])
+def test_the_card_says_whether_a_model_looks_at_signers(tmp_path: Path, said: dict[str, bool]) -> None:
+    frames = {"side": 72, "crop": 64, "keep_aspect": True} | said
+    model = embedder_from_checkpoint(tiny_checkpoint(tmp_path / "m.safetensors", preprocessing=frames), backend="torch")
+    assert model.frame_shape.signer_box == said.get("signer_box", False)
+
+
 def test_a_model_of_our_own_comes_back_with_its_settings(tmp_path: Path) -> None:
     model = embedder_from_checkpoint(tiny_checkpoint(tmp_path / "m.safetensors"), backend="torch")
     normalisation = Normalisation((0.4, 0.4, 0.4), (0.25, 0.25, 0.25))
@@ -191,6 +212,7 @@ def test_a_model_of_our_own_comes_back_with_its_settings(tmp_path: Path) -> None
         ({"config": {"classes": 4, "width": 0.125, "gated": True}}, "has wrong shapes"),
         ({"config": {"classes": "many"}}, "the card describes no network"),
         ({"preprocessing": {"clip_length": 64}}, "clips of 64 frames"),
+        ({"preprocessing": {"signer_box": True}}, "signer_box needs keep_aspect"),
         ({"preprocessing": {"side": 10, "crop": 64}}, "cannot crop 64 pixels from 10"),
         ({"preprocessing": {"side": "big"}}, "frames of big by 224 pixels"),
         ({"preprocessing": {"mean": "grey"}}, "do not fit together"),

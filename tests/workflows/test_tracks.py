@@ -23,6 +23,7 @@ from signspot.models.colour import ColourEmbedder
 from signspot.models.embedder import VideoEmbedder
 from signspot.models.head import Head, HeadConfig
 from signspot.workflows.tracks import QUICK_LOOK, is_stored, quick_track_of, track_of
+from tests.features.boxed import BLUE, LEFT, RED, RIGHT, BoxedColours, write_halves
 from tests.models.networks import embedder_of, moving_frames, tiny_head, tiny_i3d
 
 HERE = ExtractOptions(isolated=False)
@@ -174,9 +175,50 @@ def test_a_quick_look_keeps_nothing_and_says_so(noise: Episode, store: FeatureSt
     model = embedder_of(tiny_i3d(), tiny_head())
     exact = track_of(noise, model, options=HERE).track
     query = exact.vectors[21:22]
-    quick = quick_track_of(noise, model, query, isolated=False)
+    quick = quick_track_of(noise, model, query, options=HERE)
     assert QUICK_LOOK in quick.remarks.warnings
     assert int((quick.track.vectors @ query[0]).argmax()) == 21
     assert not is_stored(noise, model, store)
     track_of(noise, model, store=store, options=HERE)
     assert is_stored(noise, model, store) and not is_stored(noise, ColourEmbedder(), store)
+
+
+def test_tracks_of_different_boxes_are_kept_apart_and_withdrawn_together(tmp_path: Path, store: FeatureStore) -> None:
+    video = write_halves(tmp_path / "halves.mp4")
+    recordings = [Episode(video_id="v", video=video, box=box) for box in (LEFT, RIGHT, None)]
+    made = [track_of(recording, BoxedColours(), store=store, options=HERE) for recording in recordings]
+    again = [track_of(recording, BoxedColours(), store=store, options=HERE) for recording in recordings]
+    assert [each.was_stored for each in (*made, *again)] == [False] * 3 + [True] * 3
+    assert [each.box for each in again] == [LEFT, RIGHT, None]
+    for number, colour in enumerate((RED, BLUE)):
+        np.testing.assert_allclose(again[number].track.vectors[0], colour, atol=0.1)
+        assert same_vectors(made[number].track, again[number].track)
+    assert {each.track.fingerprint for each in (*made, *again)} == {BoxedColours.fingerprint}  # all can be compared
+    assert len({entry.key.fingerprint for entry in store.entries()}) == 3
+    assert store.remove(media_sha256(video)) == 3
+
+
+def test_a_model_without_boxes_has_one_track_whatever_the_manifest_says(tmp_path: Path, store: FeatureStore) -> None:
+    video = write_halves(tmp_path / "halves.mp4")
+    for box, was_stored in ((None, False), (LEFT, True)):
+        recording = Episode(video_id="v", video=video, box=box)
+        assert track_of(recording, ColourEmbedder(), store=store, options=HERE).was_stored == was_stored
+    asked = dataclasses.replace(HERE, box=RIGHT)
+    plain = Episode(video_id="v", video=video)
+    assert is_stored(plain, ColourEmbedder(), store, HERE) and not is_stored(plain, ColourEmbedder(), store, asked)
+    boxed = track_of(plain, ColourEmbedder(), store=store, options=asked)
+    assert (boxed.was_stored, boxed.box) == (False, RIGHT)
+    np.testing.assert_allclose(boxed.track.vectors[0], BLUE, atol=0.1)
+    quick = quick_track_of(plain, ColourEmbedder(), np.array([BLUE], np.float32), options=asked)
+    np.testing.assert_allclose(quick.track.vectors, boxed.track.vectors, atol=1e-3)
+    assert quick.box == RIGHT
+
+
+def test_heads_over_one_trunk_share_the_track_of_a_box(tmp_path: Path, store: FeatureStore) -> None:
+    asked = dataclasses.replace(HERE, box=LEFT)
+    recording = written(tmp_path, 20)
+    first, second = embedder_of(tiny_i3d(), tiny_head()), embedder_of(tiny_i3d(), other_head())
+    assert not track_of(recording, first, store=store, options=asked).was_stored
+    shared = track_of(recording, second, store=store, options=asked)
+    assert shared.was_stored and shared.track.fingerprint == second.fingerprint
+    assert same_vectors(shared.track, track_of(recording, second, options=asked).track)

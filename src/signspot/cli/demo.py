@@ -2,51 +2,72 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from signspot.cli.progress import progress_bars
-from signspot.cli.show import print_answer
-from signspot.formats.spotting_rows import clock
-from signspot.workflows.demo import Demonstration, demonstrate
-from signspot.workflows.outputs import Output
+
+if TYPE_CHECKING:
+    from signspot.workflows.demo import Demonstration
 
 
 def demo(
     folder: Path = typer.Argument(Path("signspot-demo"), metavar="DIR", help="Where to put what is made."),
-    seed: int = typer.Option(0, help="Another seed makes another broadcast."),
+    seed: int = typer.Option(0, min=0, help="Another seed is another world: give another DIR too."),
+    model: str = typer.Option("world-v1", hidden=True),
+    preset: str = typer.Option("demo", hidden=True),
+    epochs: int = typer.Option(40, min=1, hidden=True),
 ) -> None:
-    """Make a toy world, find signs in it, and write a plot, an overlay video and an ELAN file."""
+    """Make a signing world, learn to spot signs in it, and find some that were never annotated: some minutes."""
+    # torch takes seconds to load, and every command passes through here.
+    from signspot.workflows.demo import DemoRequest, demonstrate
+    from signspot.workflows.demo_report import NOTE, next_commands
+
+    typer.echo(f"{NOTE}\n")
+    began = time.monotonic()
     with progress_bars() as progress:
-        result = demonstrate(folder, seed, progress)
+
+        def tell(line: str) -> None:
+            progress.clear()
+            typer.echo(f"[{time.monotonic() - began:4.0f} s] {line}")
+
+        request = DemoRequest(folder=folder, seed=seed, model=model, preset=preset, epochs=epochs)
+        result = demonstrate(request, progress, tell)
+    _print_table(result)
+    _print_findings(result)
+    files = result.files
+    typer.echo(f"\nOpen\n  {files.report}    the table, and a found and a missed sign")
+    for path, what in zip(files.outputs.paths.values(), ("the findings", "the same in ELAN", "the video"), strict=True):
+        typer.echo(f"  {path}    {what}")
+    typer.echo("\nNext\n  " + "\n  ".join(next_commands(files, result.spotted)))
+
+
+def _print_table(result: Demonstration) -> None:
+    from signspot.formats.report_page import percent
+
     typer.echo(
-        "A toy world was made: a drawn figure whose hands take the colour of the sign, six dictionary clips, and a\n"
-        f"broadcast of {clock(result.answer.duration_ms)}. It was searched for apple, tree and house.\n"
+        f"\n{result.n_test_words} words that were never annotated, {result.n_passages} passages, each looked up in "
+        f"{result.n_entries} dictionary clips:\n"
     )
-    print_answer(result.answer)
-    _compare(result)
-    paths = result.outputs.paths
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("", "mAP", "R@5", "localisation"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for row in result.table:
+        table.add_row(row.name, *map(percent, (row.mean_ap, row.recall_at_5, row.localisation)))
+    Console(highlight=False).print(table)
+
+
+def _print_findings(result: Demonstration) -> None:
+    spotted = result.spotted
+    answer, mentions = spotted.answer, spotted.mentions
+    n_in_place = sum(mention.is_found for mention in mentions)
     typer.echo(
-        f"""
-Open
-  {paths[Output.PLOT]}    the similarity over time, one curve per variant
-  {paths[Output.VIDEO]}       the broadcast with the curve moving along
-  {paths[Output.EAF]}     in ELAN: the findings on tiers of their own
-  {paths[Output.CSV]}     in a spreadsheet
-
-This shows that the path works, from a file to a finding. The model compares mean colours: it says nothing about
-real signing. Next, with your own clips (a folder per word) and video:
-  signspot dictionary check MY_DICTIONARY
-  signspot spot MY_VIDEO.mp4 WORD --dictionary MY_DICTIONARY --plot similarity.png"""
-    )
-
-
-def _compare(result: Demonstration) -> None:
-    asked = {word.word for word in result.answer.words}
-    truth = [signed for signed in result.world.truth if signed.sign.word in asked]
-    found = sum(result.found(signed) for signed in truth)
-    extra = len(list(result.answer)) - found
-    typer.echo(
-        f"\nTruth: {len(truth)} of these signs were performed; {found} found in place and variant, {extra} wrong."
+        f"\n{spotted.episode.video_id}: of {len(mentions)} times that a test word is in a subtitle and signed near it, "
+        f"{spotted.methods[-1]} points at the sign {n_in_place} times.\n"
+        f"With a threshold of {answer.threshold:.2f}: {len(list(answer))} findings, {spotted.n_right} of them right."
     )

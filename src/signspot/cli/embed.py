@@ -9,18 +9,34 @@ import typer
 
 from signspot.cli.progress import progress_bars
 from signspot.cli.show import warn
-from signspot.errors import one_line
+from signspot.domain.boxes import SignerBox
+from signspot.errors import InputError, one_line
 from signspot.features.extract import ExtractOptions
 from signspot.features.store import default_store_folder
 from signspot.models.zoo import load_model
 from signspot.workflows.tracks import embed_files
 
 FAILURES_FOUND = 1
+BOX = typer.Option(
+    None,
+    "--box",
+    metavar="LEFT,TOP,RIGHT,BOTTOM",
+    help="Look only at the signer, in fractions or percent of the picture: 0.5,0,1,0.9 or 50%,0%,100%,90%.",
+)
 
 
 def default_store(model: str) -> Path | None:
     """Where vectors are kept unless the user says otherwise; the colours of a video are not worth keeping."""
     return None if model == "colour" else default_store_folder(os.environ)
+
+
+def signer_box(text: str | None) -> SignerBox | None:
+    """The box of `--box`."""
+    try:
+        return None if text is None else SignerBox.parsed(text)
+    except ValueError as error:
+        fix = "give fractions or percent, such as --box 0.5,0,1,0.9 or --box 50%,0%,100%,90%"
+        raise InputError("--box", str(error), fix) from error
 
 
 def embed(
@@ -29,14 +45,15 @@ def embed(
     backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
     device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
     stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    box: str | None = BOX,
     store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where to keep them (default: the cache)."),
     trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
 ) -> None:
     """Compute and keep the vectors of every window. Run again after an interruption: what is done stays done."""
+    options = ExtractOptions(stride=stride, isolated=not trust, box=signer_box(box))
     embedder = load_model(model, backend=backend, device=device)
     typer.echo(one_line(f"model {embedder.name}, {getattr(embedder, 'backend', 'numpy')}"))
     folder, failed, total = store or default_store_folder(os.environ), 0, 0
-    options = ExtractOptions(stride=stride, isolated=not trust)
     with progress_bars() as progress:
         for outcome in embed_files(tuple(videos), embedder, folder, options, progress):
             progress.clear()

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import typer
 
-from signspot.cli import check, demo, embed, models, spot
+from signspot.cli import check, demo, dictionary_build, embed, models, spot, train, world
 from signspot.errors import SignspotError, one_line
 
 BUG = 4
@@ -49,9 +49,12 @@ def _options(
 app.command("demo")(demo.demo)
 app.command("spot")(spot.spot)
 app.command("embed")(embed.embed)
+check.dictionary_app.command("build")(dictionary_build.build)
 app.add_typer(check.dictionary_app, name="dictionary")
 app.add_typer(check.corpus_app, name="corpus")
 app.add_typer(models.app, name="models")
+app.add_typer(train.app, name="train")
+app.add_typer(world.app, name="world")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

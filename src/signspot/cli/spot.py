@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.embed import default_store
+from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.progress import progress_bars
 from signspot.cli.show import print_answer, print_json, warn, warn_of
 from signspot.errors import one_line
@@ -46,6 +46,7 @@ def spot(
         help="An answer sooner, on long videos: compare every fourth window, then all around the best 12 places of "
         "each dictionary clip. What is found is exact; some may be missed. Keeps nothing; uses what --store holds.",
     ),
+    box: str | None = BOX,
     language: str = typer.Option("en", "--language", help="Written language of words and subtitles."),
     json_target: Path | None = typer.Option(
         None, "--json", metavar="[F.json]", help="JSON, on the screen or in a file."
@@ -97,6 +98,7 @@ def spot(
             padding_ms=round(padding * 1000),
             stride=stride,
             quick=quick,
+            box=signer_box(box),
             language=language,
             isolated=not trust,
             store=None if no_store else store or default_store(model),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.spans import FrameSpan, MillisSpan
 from signspot.domain.words import Word
 
@@ -77,3 +78,4 @@ class Episode:
     language: str = ""  # of the signing, BCP 47 / ISO 639-3 such as bfi, ase
     split: str = ""
     rights: Rights = field(default_factory=Rights)
+    box: SignerBox | None = None  # where the signer is; None: not known

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Rights
 from signspot.domain.spans import FrameSpan
 from signspot.domain.words import Vocabulary, Word
@@ -33,6 +34,7 @@ class Entry:
     type_id: str = ""  # the sign's id in an external vocabulary (ELAN CVE_ID, Signbank ID)
     rights: Rights = field(default_factory=Rights)
     kept: FrameSpan | None = None  # the frames of the video that show the sign; None: all
+    box: SignerBox | None = None  # where the signer is; None: not known
 
     def __post_init__(self) -> None:
         if not self.entry_id:

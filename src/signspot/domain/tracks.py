@@ -160,15 +160,19 @@ class FrameShape:
     """How a frame is brought to the size a model takes: scaled, then cropped at the centre.
 
     `keep_aspect` scales the shorter side to `side` and crops; otherwise the picture is squashed to a square.
+    `signer_box` looks at the square around the signer, where a recording says where that is.
     """
 
     side: int
     crop: int
     keep_aspect: bool = False
+    signer_box: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.crop <= self.side:
             raise ValueError(f"cannot crop {self.crop} pixels from {self.side}")
+        if self.signer_box and not self.keep_aspect:
+            raise ValueError("signer_box needs keep_aspect: a recording without a box must look like one with it")
 
 
 class Embedder(Protocol):

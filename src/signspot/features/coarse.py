@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.tracks import CLIP_LENGTH, Embedder, EmbeddingTrack, FloatArray, Pixels, WindowGrid
 from signspot.errors import VideoError
-from signspot.features.extract import Extraction, ExtractOptions, Progress, embed_video
+from signspot.features.extract import Extraction, ExtractOptions, Progress, embed_video, seen_box
 from signspot.features.rows import RowFile
 from signspot.media.reader import VideoReader
 
@@ -35,6 +36,7 @@ class CoarseOptions:
     stride: int = 4
     candidates: int = 12  # peaks of each query that are refined
     isolated: bool = True  # decode in a process of its own
+    box: SignerBox | None = None  # as in ExtractOptions
 
     def __post_init__(self) -> None:
         if not 1 <= self.stride <= CLIP_LENGTH or self.candidates < 1:
@@ -54,7 +56,7 @@ def embed_near(
     coarse = embed_video(
         episode,
         embedder,
-        options=ExtractOptions(stride=options.stride, isolated=options.isolated),
+        options=ExtractOptions(stride=options.stride, isolated=options.isolated, box=options.box),
         progress=passes.first,
     )
     track = coarse.track
@@ -62,7 +64,8 @@ def embed_near(
     wanted = np.setdiff1d(starts_near(track, queries, options.candidates), known)
     rows = [track.vectors]
     if len(wanted):
-        with VideoReader(episode.video, shape=embedder.frame_shape, isolated=options.isolated) as reader:
+        box = seen_box(episode, embedder, options.box)
+        with VideoReader(episode.video, shape=embedder.frame_shape, box=box, isolated=options.isolated) as reader:
             frames = passes.second(reader)
             rows += [embedder.embed(clips) for clips in chosen_windows(frames, wanted)]
         if sum(map(len, rows)) != len(known) + len(wanted):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.dictionary import Entry
 from signspot.domain.tracks import (
@@ -51,6 +52,7 @@ class ExtractOptions:
     stride: int = 1  # Paper 3.2, "Test time"
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
     stage: Stage = "embedding"  # "trunk": vectors before the head
+    box: SignerBox | None = None  # what any model is to look at; None: the video's own box, if the model is for boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,11 @@ class Extraction:
 
     track: EmbeddingTrack
     report: ReadReport
+
+
+def seen_box(recording: Episode | Entry, model: Embedder, asked: SignerBox | None = None) -> SignerBox | None:
+    """The part of its pictures that a model looks at: what was asked for, else what the model was trained to see."""
+    return asked or (recording.box if model.frame_shape.signer_box else None)
 
 
 def embed_video(
@@ -78,7 +85,8 @@ def embed_video(
     if rows is None:
         with RowFile(made.dim) as temporary:
             return embed_video(episode, embedder, options=options, rows=temporary, progress=progress)
-    with VideoReader(episode.video, shape=embedder.frame_shape, isolated=options.isolated) as reader:
+    box = seen_box(episode, embedder, options.box)
+    with VideoReader(episode.video, shape=embedder.frame_shape, box=box, isolated=options.isolated) as reader:
         # The windows that are left are those of the frames that are left.
         frames = islice(_reported(reader, progress), len(rows) * options.stride, None)
         for vectors in _vectors(frames, embedder, options):
@@ -124,7 +132,8 @@ def embed_entry(entry: Entry, embedder: Embedder, options: EntryOptions = EntryO
         )
     stage_vectors(embedder, options.stage)  # refuses what has no such stage before anything is read
     embedder = for_dictionary(embedder)
-    with VideoReader(entry.video, shape=embedder.frame_shape, isolated=options.isolated) as reader:
+    box = seen_box(entry, embedder)
+    with VideoReader(entry.video, shape=embedder.frame_shape, box=box, isolated=options.isolated) as reader:
         frames = [frame.pixels for frame, _ in zip(reader, range(LONGEST_ENTRY_FRAMES + 1), strict=False)]
     if len(frames) > LONGEST_ENTRY_FRAMES:
         raise VideoError(

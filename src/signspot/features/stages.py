@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import Embedder, EmbeddingTrack, StagedEmbedder
 from signspot.errors import InputError
 from signspot.features.rows import RowFile, row_blocks
@@ -28,6 +29,11 @@ class StageVectors:
 def trunk_fingerprint(model: Embedder | LandmarkEmbedder) -> str:
     """What vectors of the model's trunk are filed under; "" if they cannot be had by themselves."""
     return str(getattr(model, "trunk_fingerprint", ""))
+
+
+def filed_under(fingerprint: str, box: SignerBox | None) -> str:
+    """What vectors of a part of the picture are filed under: never mistaken for those of another part, or of all."""
+    return fingerprint if box is None else f"{fingerprint} box {box}"
 
 
 def stage_vectors(model: Embedder | LandmarkEmbedder, stage: Stage) -> StageVectors:

@@ -194,6 +194,7 @@ def _entries(records: list[BslDictRecord], problems: list[Problem]) -> list[Entr
                 variant=str(form),
                 language=LANGUAGE,
                 rights=Rights(holder=record.source_site, may_export_clips=False),
+                box=record.box.signer_box if record.box else None,
             )
         )
     return entries

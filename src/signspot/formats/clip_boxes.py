@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from signspot.domain.boxes import SignerBox
+
 
 @dataclass(frozen=True, slots=True)
 class Box:
@@ -20,6 +22,13 @@ class Box:
             raise ValueError("a box ends before it starts")
         if not self.in_pixels and max(self.bottom, self.right) > 1:
             raise ValueError("a box outside its picture")
+
+    @property
+    def signer_box(self) -> SignerBox | None:
+        """The same as our entries have it; None if it is empty, or in pixels of a picture whose size is not known."""
+        if self.in_pixels or not (self.left < self.right and self.top < self.bottom):
+            return None
+        return SignerBox(self.left, self.top, self.right, self.bottom)
 
     @classmethod
     def clamped(cls, top: float, left: float, bottom: float, right: float) -> Box:

@@ -3,7 +3,8 @@
 A plain folder holds videos, also in folders within it. The subtitles of `news/a.mp4` are `news/a.vtt` or
 `news/subtitles/a.vtt`, with any subtitle suffix, or with a language between: `a.en.vtt`. Where the folder holds
 corpus.json or else corpus.csv, that file names videos and subtitles instead. Annotations are in corpus.json, or in
-annotations.csv beside the folder's other files.
+annotations.csv beside the folder's other files. Where box_left, box_top, box_right and box_bottom say in which part of
+the picture the signer is, they are fractions of its width and height, counted from the upper left corner.
 
 No video is opened, so the time of an annotation stays as it was given, in ms or as a frame, until `placed` puts it on
 the video's time axis. The id of a video is its path from the folder without the suffix, the same on every machine.
@@ -23,9 +24,11 @@ from signspot.errors import FormatError
 from signspot.formats.intake import is_folder, is_there
 from signspot.formats.places import VIDEO_SUFFIXES, Found, Listing, Place, Problem, natural, nfc, unread
 from signspot.formats.records import (
+    BOX_FIELDS,
     RIGHTS_FIELDS,
     Fields,
     Record,
+    box_fields,
     csv_records,
     json_records,
     manifest_in,
@@ -40,7 +43,7 @@ from signspot.formats.safe_json import write_json
 SUBTITLE_SUFFIXES = (".vtt", ".srt", ".ttml", ".dfxp", ".xml", ".stl", ".ass")
 _FORMAT = "signspot-corpus"
 _TEXTS = ("signer", "language", "split")
-_FIELDS = Fields(("video",), ("video_id", "subtitles", *_TEXTS, *RIGHTS_FIELDS))
+_FIELDS = Fields(("video",), ("video_id", "subtitles", *_TEXTS, *BOX_FIELDS, *RIGHTS_FIELDS))
 _TIMES = ("time_ms", "frame", "start_ms", "stop_ms")
 _ANNOTATION_FIELDS = Fields(("video", "word"), (*_TIMES, "confidence", "source", "word_language"))
 _LANGUAGE = re.compile(r"(.+)\.[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
@@ -210,6 +213,7 @@ def _episode(row: Record, place: Place, subtitles: Found | None, rights: Rights)
         language=row.text("language"),
         split=row.text("split"),
         rights=rights,
+        box=row.box(),
     )
 
 
@@ -275,7 +279,7 @@ def _episode_fields(episode: Episode, path: Path) -> dict[str, object]:
     if episode.subtitles is not None:
         fields["subtitles"] = name_in_manifest(path, episode.subtitles)
     fields |= {name: getattr(episode, name) for name in _TEXTS if getattr(episode, name)}
-    return fields | rights_fields(episode.rights)
+    return fields | box_fields(episode.box) | rights_fields(episode.rights)
 
 
 def _annotation_fields(annotation: TimedAnnotation) -> dict[str, object]:

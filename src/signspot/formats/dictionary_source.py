@@ -3,7 +3,10 @@
 A plain folder holds clips named after their word (`apple.mp4`) or folders named after it (`apple/anything.mp4`).
 A number at the end, `apple_2.mp4` or `apple (2).mp4`, says that this is a further form of the sign: the variant "2".
 Other underscores, spaces and "-" join a phrase: `ice_cream.mp4` is the word ice-cream. Deeper folders are not read.
-Where the folder holds dictionary.json or else dictionary.csv, that file says it all instead.
+Where the folder holds dictionary.json or else dictionary.csv, that file says it all instead. Its kept_start and
+kept_stop, in frames at 25 a second, say which part of a clip shows the sign: the first frame, and the one after the
+last. Its box_left, box_top, box_right and box_bottom, in fractions of the picture's width and height, say where the
+signer is.
 
 No clip is opened. The id of an entry is its path from the folder, the same on every machine. Where features.safetensors
 lies beside the manifest, entries with an id may do without a file: their stored vectors stand for the clip.
@@ -18,17 +21,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from signspot.atomic import atomic_output
 from signspot.domain.corpus import Rights
 from signspot.domain.dictionary import Dictionary, Entry, Signer
+from signspot.domain.spans import FrameSpan
 from signspot.domain.words import normalise
 from signspot.errors import DictionaryError, FormatError
 from signspot.formats.entry_features import FEATURES_FILE
 from signspot.formats.intake import is_folder, is_there
 from signspot.formats.places import VIDEO_SUFFIXES, Found, Place, Problem, nfc, unread
 from signspot.formats.records import (
+    BOX_FIELDS,
     RIGHTS_FIELDS,
     Fields,
     Record,
+    box_fields,
     csv_records,
     json_records,
     manifest_in,
@@ -38,10 +45,17 @@ from signspot.formats.records import (
     rights_fields,
 )
 from signspot.formats.safe_json import write_json
+from signspot.formats.spreadsheet import csv_bytes
 
 _FORMAT = "signspot-dictionary"
 _TEXTS = ("variant", "language", "region", "type_id")
-_FIELDS = Fields(("word", "file"), ("entry_id", *_TEXTS, "signer", "left_handed", "word_language", *RIGHTS_FIELDS))
+_KEPT = ("kept_start", "kept_stop")
+_FIELDS = Fields(
+    ("word", "file"),
+    ("entry_id", *_TEXTS, "signer", "left_handed", *_KEPT, *BOX_FIELDS, "word_language", *RIGHTS_FIELDS),
+)
+_COLUMNS = ("word", "variant", "file", *_KEPT, "signer", "left_handed", "language", "region", "type_id")
+_SELDOM = (*BOX_FIELDS, *RIGHTS_FIELDS)  # columns that a table has only if it needs them
 _NUMBERED = re.compile(r"(.*?)(?:_([0-9]+)| \(([0-9]+)\))")
 _FIX_WORD = "name the file or folder after its word, or describe it in dictionary.csv"
 
@@ -76,7 +90,12 @@ def read_dictionary(path: Path) -> DictionarySource:
 
 
 def write_dictionary_manifest(dictionary: Dictionary, path: Path, *, overwrite: bool = False) -> None:
-    """Write the JSON manifest of a dictionary into a folder at or above its clips."""
+    """Write the manifest of a dictionary, JSON or CSV by its suffix, into a folder at or above its clips."""
+    if path.suffix.lower() == ".csv":
+        table = dictionary_table(dictionary, path)
+        with atomic_output(path, overwrite=overwrite) as temporary:
+            temporary.write_bytes(table)
+        return
     content = {
         "format": _FORMAT,
         "version": 1,
@@ -84,6 +103,13 @@ def write_dictionary_manifest(dictionary: Dictionary, path: Path, *, overwrite: 
         "entries": [_fields(entry, path) for entry in dictionary],
     }
     write_json(content, path, overwrite=overwrite)
+
+
+def dictionary_table(dictionary: Dictionary, path: Path) -> bytes:
+    """The content of the CSV manifest at `path`; its folder's name becomes that of the dictionary."""
+    rows = [_fields(entry, path) for entry in dictionary]
+    columns = (*_COLUMNS, *(name for name in _SELDOM if any(name in row for row in rows)), "entry_id")
+    return csv_bytes(columns, ([_cell(row.get(name, "")) for name in columns] for row in rows))
 
 
 _Item = Entry | Problem
@@ -197,7 +223,18 @@ def _entry(row: Record, place: Place, rights: Rights) -> Entry:
         region=row.text("region"),
         type_id=row.text("type_id"),
         rights=rights,
+        kept=_kept(row),
+        box=row.box(),
     )
+
+
+def _kept(row: Record) -> FrameSpan | None:
+    start, stop = (row.number(name) for name in _KEPT)
+    if start is None and stop is None:
+        return None
+    if start is None or stop is None or not (start.is_integer() and stop.is_integer() and 0 <= start < stop < 1e9):
+        raise ValueError("kept_start and kept_stop are two whole numbers of frames, the second larger")
+    return FrameSpan(int(start), int(stop))
 
 
 def _fields(entry: Entry, path: Path) -> dict[str, object]:
@@ -209,7 +246,13 @@ def _fields(entry: Entry, path: Path) -> dict[str, object]:
         fields["signer"] = entry.signer.signer_id
         if entry.signer.left_handed is not None:
             fields["left_handed"] = entry.signer.left_handed
-    return fields | rights_fields(entry.rights)
+    if entry.kept is not None:
+        fields |= zip(_KEPT, (entry.kept.start, entry.kept.stop), strict=True)
+    return fields | box_fields(entry.box) | rights_fields(entry.rights)
+
+
+def _cell(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _has_features(folder: Path) -> bool:

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Rights
 from signspot.domain.words import Word, normalise
 from signspot.errors import FormatError
 from signspot.formats.intake import bounded_lines, open_text
 from signspot.formats.places import Problem, nfc
 from signspot.formats.safe_json import read_json
+from signspot.formats.spreadsheet import unguarded
 
 RIGHTS_FIELDS = tuple(field.name for field in dataclasses.fields(Rights))
+BOX_FIELDS = tuple(f"box_{field.name}" for field in dataclasses.fields(SignerBox))
 _MAX_ROWS = 1_000_000
 _ALIASES = {"license": "licence"}
 _YES, _NO = frozenset({"yes", "true", "1"}), frozenset({"no", "false", "0"})
@@ -81,6 +84,13 @@ class Record:
         """The field `word`, normalised by the rules of its written language."""
         return normalise(self.text("word"), self.text("word_language") or _WRITTEN_LANGUAGE.get(language, language))
 
+    def box(self) -> SignerBox | None:
+        """Where the signer is, if the row says so."""
+        edges = [edge for name in BOX_FIELDS if (edge := self.number(name)) is not None]
+        if len(edges) not in (0, len(BOX_FIELDS)):
+            raise ValueError(f"a box needs all of {', '.join(BOX_FIELDS)}")
+        return SignerBox(*edges) if edges else None
+
     def problem(self, what: str, fix: str) -> Problem:
         """A problem with this row."""
         return Problem(self.where, what, fix)
@@ -109,6 +119,11 @@ def rights_fields(rights: Rights) -> dict[str, object]:
     if rights.expires is not None:
         values["expires"] = rights.expires.isoformat()
     return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+def box_fields(box: SignerBox | None) -> dict[str, object]:
+    """Where the signer is, if that is known, as fields."""
+    return {} if box is None else dict(zip(BOX_FIELDS, dataclasses.astuple(box), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +170,9 @@ def csv_records(path: Path, fields: Fields) -> Records:
                 elif len(rows) >= _MAX_ROWS:
                     raise FormatError(path, f"has more than {_MAX_ROWS} rows", "split it into several folders")
                 elif any(cell.strip() for cell in cells):
-                    rows.append(Record(where, dict(zip(header, (cell.strip() for cell in cells), strict=False))))
+                    rows.append(
+                        Record(where, dict(zip(header, (unguarded(cell.strip()) for cell in cells), strict=False)))
+                    )
         except csv.Error as error:
             raise FormatError(path, f"line {reader.line_num}: {error}", "it is damaged or no CSV file") from error
     return Records(tuple(rows), tuple(problems))

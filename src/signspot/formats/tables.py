@@ -1,9 +1,8 @@
 """Spottings as tables: CSV, JSON lines, JSON and Parquet, chosen by the suffix; columns in spotting_rows.COLUMNS.
 
-CSV is RFC 4180 in UTF-8 with a byte order mark, without which Excel shows mojibake; pandas and R skip it. A text that
-a spreadsheet would run as a formula gets a leading apostrophe, which reading takes away again. JSON is one array and,
-like every JSON file we read whole, at most 64 MB; JSON lines and Parquet have no such limit. Reading needs all columns
-but the derived ones (spotting_id, start, stop) and ignores columns of other people.
+CSV is as `spreadsheet` describes it. JSON is one array and, like every JSON file we read whole, at most 64 MB; JSON
+lines and Parquet have no such limit. Reading needs all columns but the derived ones (spotting_id, start, stop) and
+ignores columns of other people.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
@@ -23,9 +21,8 @@ from signspot.formats.intake import MAX_FILE_BYTES, MAX_LINE_CHARACTERS, bounded
 from signspot.formats.parquet import parquet_rows, write_parquet
 from signspot.formats.safe_json import parse_json, read_json
 from signspot.formats.spotting_rows import COLUMNS, NEEDED, STORED, Cell, Role, clock, row_of, spotting_of
+from signspot.formats.spreadsheet import guarded, unguarded
 
-# Apostrophes before a formula character count too, so that taking one away always gives the text back.
-_FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 _NAMES = tuple(column.name for column in STORED)
 _CLOCKS_AT = next(at for at, column in enumerate(COLUMNS) if column.role is Role.FOR_PEOPLE)  # after start_ms, stop_ms
 
@@ -79,13 +76,9 @@ def _write_csv(rows: Iterable[tuple[Cell, ...]], temporary: Path, path: Path) ->
 
 
 def _csv_row(row: tuple[Cell, ...]) -> list[Cell]:
-    cells = [_guarded(cell) if isinstance(cell, str) else cell for cell in row]
+    cells = [guarded(cell) if isinstance(cell, str) else cell for cell in row]
     start_ms, stop_ms = row[_CLOCKS_AT - 2 : _CLOCKS_AT]
     return [*cells[:_CLOCKS_AT], clock(int(start_ms or 0)), clock(int(stop_ms or 0)), *cells[_CLOCKS_AT:]]
-
-
-def _guarded(text: str) -> str:
-    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def _read_csv(path: Path) -> Iterator[Spotting]:
@@ -98,7 +91,7 @@ def _read_csv(path: Path) -> Iterator[Spotting]:
                 if len(cells) != len(header):
                     what = f"row {number}: {len(cells)} cells under {len(header)} columns"
                     raise FormatError(path, what, "correct the row")
-                record = dict(zip(header, map(_unguarded, cells), strict=True))
+                record: dict[str, object] = dict(zip(header, map(unguarded, cells), strict=True))
                 yield _spotting(record, path, number)
         except csv.Error as error:
             raise FormatError(path, f"row {reader.line_num}: {error}", "it is damaged or no CSV file") from error
@@ -110,10 +103,6 @@ def _check_header(header: list[str], path: Path) -> None:
         raise FormatError(path, f"the column {twice[0][:40]!r} comes twice", "name each column once")
     if missing := [column.name for column in NEEDED if column.name not in header]:
         raise FormatError(path, f"no column {', '.join(missing)}", "a table of spottings has a header row with them")
-
-
-def _unguarded(cell: str) -> object:
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def _json_line(row: tuple[Cell, ...], path: Path, number: int) -> str:

@@ -41,7 +41,7 @@ _MAX_FRAME = 10**7
 
 @dataclass(frozen=True, slots=True)
 class ImportedClips:
-    """The dictionary that was written, what the data set says about its clips, and the clips that are missing."""
+    """A dictionary, what the data set says about its clips, and the clips that are missing."""
 
     dictionary: Dictionary
     records: tuple[ClipRecord, ...]
@@ -66,6 +66,17 @@ def import_msasl(tables: Sequence[Path], folder: Path, *, overwrite: bool = Fals
     """Turn MSASL_train.json and the like and the folder of their clips into a dictionary."""
     listed = (item for table in tables for item in _msasl(table))
     return _imported("MS-ASL", listed, folder, overwrite=overwrite)
+
+
+def list_clips(table: Path, folder: Path) -> ImportedClips | None:
+    """What a JSON file of WLASL or MS-ASL says about the clips in `folder`, nothing written; None if it is neither."""
+    content = read_json(table)
+    first = content[0] if isinstance(content, list) and content else None
+    if isinstance(first, dict) and "instances" in first:
+        return _listed("WLASL", _wlasl(table), folder)
+    if isinstance(first, dict) and "url" in first:
+        return _listed("MS-ASL", _msasl(table), folder)
+    return None
 
 
 def _wlasl(table: Path) -> Iterator[_Listed | Problem]:
@@ -164,6 +175,13 @@ def _four(node: Node | None) -> list[float]:
 def _imported(name: str, listed: Iterable[_Listed | Problem], folder: Path, *, overwrite: bool) -> ImportedClips:
     for file in (CLIPS_FILE, _MANIFEST):
         refuse_existing(folder / file, overwrite=overwrite)
+    made = _listed(name, listed, folder)
+    write_clip_records(made.records, folder, overwrite=overwrite)
+    write_dictionary_manifest(made.dictionary, folder / _MANIFEST, overwrite=overwrite)
+    return made
+
+
+def _listed(name: str, listed: Iterable[_Listed | Problem], folder: Path) -> ImportedClips:
     place = Place(folder)
     entries: dict[str, Entry] = {}
     records: dict[str, ClipRecord] = {}
@@ -185,8 +203,6 @@ def _imported(name: str, listed: Iterable[_Listed | Problem], folder: Path, *, o
         raise DictionaryError(folder, f"{what} of {name}", "put the clips there under their released names")
     dictionary = Dictionary.of(name, entries.values())
     ordered = tuple(records[entry.entry_id] for entry in dictionary)
-    write_clip_records(ordered, folder, overwrite=overwrite)
-    write_dictionary_manifest(dictionary, folder / _MANIFEST, overwrite=overwrite)
     return ImportedClips(dictionary, ordered, tuple(problems))
 
 
@@ -200,4 +216,5 @@ def _entry(listed: _Listed, place: Place) -> Entry:
         signer=Signer(record.signer) if record.signer else None,
         language=LANGUAGE,
         rights=RIGHTS,
+        box=record.box.signer_box if record.box else None,
     )

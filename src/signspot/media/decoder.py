@@ -24,7 +24,7 @@ from signspot.media.extent import Clipped, Extent, measure
 from signspot.media.files import STILL_IMAGE, open_media, unreadable
 from signspot.media.pictures import FAULTS, Deinterlacer, Viewer
 from signspot.media.timeline import ClockFaults, Stamped, Timed, at_ticks, straightened
-from signspot.media.transforms import shape_frame
+from signspot.media.transforms import cut_square, shape_frame
 from signspot.media.video import Frame, Outcome, ReadRequest, VideoInfo
 
 _CONTAINERS = "mov,mp4,matroska,webm,mpegts,mpeg,mpegvideo,avi,flv,asf,ogg,mxf,dv,gif,h264,hevc,m4v"
@@ -41,7 +41,8 @@ class Decoder:
     """One video: what it is, then its frames, then how it went."""
 
     def __init__(self, request: ReadRequest) -> None:
-        self._path, self._shape, self._limits = request.path, request.shape, request.limits
+        self._path, self._limits = request.path, request.limits
+        self._shape, self._box = request.shape, request.box
         self._findings = Findings()
         self._clock = ClockFaults()
         self._notes: list[str] = []
@@ -268,6 +269,8 @@ class Decoder:
                 raise VideoError(self._path, "its pictures cannot be converted to RGB", _CONVERT) from error
             self._findings.bad_pictures += 1
             return before
+        if self._box is not None:
+            pixels = cut_square(pixels, self._box)
         if self._shape is not None:
             pixels = shape_frame(pixels, self._shape)
         pixels.setflags(write=False)

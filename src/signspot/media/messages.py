@@ -10,6 +10,7 @@ import struct
 from dataclasses import asdict
 from pathlib import Path
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import FrameShape
 from signspot.errors import EnvironmentProblem, InputError, SignspotError, VideoError
 from signspot.media.video import Limits, Outcome, ReadRequest, VideoInfo
@@ -28,6 +29,7 @@ def pack_request(request: ReadRequest) -> bytes:
         "path": str(request.path.absolute()),
         "shape": asdict(request.shape) if request.shape else None,
         "limits": asdict(request.limits),
+        "box": asdict(request.box) if request.box else None,
     }
     return json.dumps(words).encode("ascii") + b"\n"
 
@@ -36,7 +38,8 @@ def unpack_request(line: bytes) -> ReadRequest:
     """The request in a line made by `pack_request`."""
     words = json.loads(line)
     shape = FrameShape(**words["shape"]) if words["shape"] else None
-    return ReadRequest(path=Path(words["path"]), shape=shape, limits=Limits(**words["limits"]))
+    box = SignerBox(**words["box"]) if words["box"] else None
+    return ReadRequest(path=Path(words["path"]), shape=shape, limits=Limits(**words["limits"]), box=box)
 
 
 def pack_info(info: VideoInfo) -> bytes:

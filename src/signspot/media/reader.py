@@ -20,6 +20,7 @@ from typing import Self
 
 import numpy as np
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.spans import TimeAxis
 from signspot.domain.tracks import FrameShape
 from signspot.media.decoder import Decoder
@@ -33,7 +34,10 @@ _DEFAULT_LIMITS = Limits()
 
 
 class VideoReader:
-    """The frames of one video, once, in order; then a report on the whole."""
+    """The frames of one video, once, in order; then a report on the whole.
+
+    With a `box` the frames are the square around it (see transforms.cut_square), and `shape` is what is made of that.
+    """
 
     info: VideoInfo
 
@@ -42,10 +46,11 @@ class VideoReader:
         path: Path,
         *,
         shape: FrameShape | None = None,
+        box: SignerBox | None = None,
         isolated: bool = True,
         limits: Limits = _DEFAULT_LIMITS,
     ) -> None:
-        request = ReadRequest(path=Path(path), shape=shape, limits=limits)
+        request = ReadRequest(path=Path(path), shape=shape, limits=limits, box=box)
         self._times_ms = array("d")
         self._has_begun = False
         self._report: ReadReport | None = None

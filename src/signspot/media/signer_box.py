@@ -1,16 +1,13 @@
-"""Where in its picture the signer is: a square box from landmarks or from motion, padded, inside the picture.
-
-`shape_frame(pixels, shape, box)` crops to it before scaling, so that the signer fills what a model sees.
-"""
+"""Finding where in its picture the signer is: a square from landmarks or from motion, padded, inside the picture."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import LandmarkTrack
 from signspot.media.motion_energy import MotionEnergy
-from signspot.media.transforms import CropBox
 
 _SAMPLED = 50  # frames, evenly over the video
 _UPPER_BODY = 25  # pose points down to the hips; legs are often guessed
@@ -23,7 +20,7 @@ _STRAY = 0.02  # share of all motion that may lie beyond each edge
 Edges = npt.NDArray[np.float64]  # (4,) left, top, right, bottom in pixels
 
 
-def box_of_landmarks(track: LandmarkTrack, width: int, height: int) -> CropBox | None:
+def box_of_landmarks(track: LandmarkTrack, width: int, height: int) -> SignerBox | None:
     """The box of a signer by body and hands in a picture of that size; None if nobody was found."""
     n_frames = len(track.points)
     sampled = track.points[np.unique(np.linspace(0, n_frames - 1, min(n_frames, _SAMPLED)).astype(int))]
@@ -37,7 +34,7 @@ def box_of_landmarks(track: LandmarkTrack, width: int, height: int) -> CropBox |
     return _squared(np.array([*np.minimum(body, low)[:2], *np.maximum(body, high)[2:]]), width, height)
 
 
-def box_of_motion(energy: MotionEnergy) -> CropBox | None:
+def box_of_motion(energy: MotionEnergy) -> SignerBox | None:
     """The box of what moves, with room around it for the head, which moves least; None if nothing moves."""
     strength = energy.blocks.mean(axis=0).astype(np.float64) if len(energy.blocks) else np.zeros((1, 1))
     peak = energy.blocks.max(initial=0.0)
@@ -69,11 +66,11 @@ def _middle_part(strength: npt.NDArray[np.float64]) -> tuple[int, int]:
     return int(np.searchsorted(share, _STRAY)), int(np.searchsorted(share, 1 - _STRAY))
 
 
-def _squared(edges: Edges, width: int, height: int) -> CropBox:
+def _squared(edges: Edges, width: int, height: int) -> SignerBox:
     """The smallest square around padded edges that the picture allows, moved inside it."""
     left, top, right, bottom = edges.tolist()
     longer = max(right - left, bottom - top) * (1 + 2 * _PADDING)
     side = int(min(max(8, np.ceil(longer)), width, height))
     x = round(min(max(0, (left + right - side) / 2), width - side))
     y = round(min(max(0, (top + bottom - side) / 2), height - side))
-    return CropBox(left=x, top=y, right=x + side, bottom=y + side)
+    return SignerBox(x / width, y / height, (x + side) / width, (y + side) / height)

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import FloatArray, FrameShape, Pixels
 
 
@@ -29,26 +30,6 @@ class Normalisation:
 
 
 RELEASED = Normalisation()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CropBox:
-    """The part of a picture that is used: pixels from `left` up to, but not including, `right`, and so on."""
-
-    left: int
-    top: int
-    right: int
-    bottom: int
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.left < self.right and 0 <= self.top < self.bottom):
-            raise ValueError(f"a box without pixels: {self}")
-
-    def cut(self, pixels: Pixels) -> Pixels:
-        """(H, W, 3) -> (bottom - top, right - left, 3), contiguous."""
-        if pixels.shape[0] < self.bottom or pixels.shape[1] < self.right:
-            raise ValueError(f"a frame of {pixels.shape[:2]} does not hold {self}")
-        return np.ascontiguousarray(pixels[self.top : self.bottom, self.left : self.right])
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +91,31 @@ class Augmentation:
         )
 
 
-def shape_frame(pixels: Pixels, shape: FrameShape, box: CropBox | None = None) -> Pixels:
-    """(H, W, 3) uint8 -> (crop, crop, 3) uint8; a frame that has the size already is returned as it is.
+def cut_square(pixels: Pixels, box: SignerBox) -> Pixels:
+    """(H, W, 3) -> (side, side, 3), contiguous: the smallest square around a box, so that no signer is distorted.
 
-    With a `box` (see signer_box) only that part of the frame is looked at.
+    The square lies in the picture where it can; where it is larger than the picture, the outermost pixels are repeated.
     """
+    height, width = pixels.shape[:2]
+    side = max(1, round(max((box.right - box.left) * width, (box.bottom - box.top) * height)))
+    top, left = _start((box.top + box.bottom) / 2, side, height), _start((box.left + box.right) / 2, side, width)
+    inside = pixels[max(0, top) : top + side, max(0, left) : left + side]
+    if side <= min(height, width):
+        return np.ascontiguousarray(inside)
+    around = [(max(0, -start), max(0, start + side - length)) for start, length in ((top, height), (left, width))]
+    return np.pad(inside, [*around, (0, 0)], mode="edge")
+
+
+def _start(centre: float, side: int, length: int) -> int:
+    """Where `side` pixels around a centre, in 0..1, begin; as few of them as possible lie beyond the picture."""
+    most = length - side
+    return min(max(round(centre * length - side / 2), min(0, most)), max(0, most))
+
+
+def shape_frame(pixels: Pixels, shape: FrameShape) -> Pixels:
+    """(H, W, 3) uint8 -> (crop, crop, 3) uint8; a frame that has the size already is returned as it is."""
     if pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size or pixels.dtype != np.uint8:
         raise ValueError(f"a frame is (H, W, 3) uint8, not {pixels.shape} {pixels.dtype}")
-    if box is not None:
-        pixels = box.cut(pixels)
     height, width = pixels.shape[:2]
     if (height, width) == (shape.crop, shape.crop) == (shape.side, shape.side):
         return pixels

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.spans import FrameSpan
 from signspot.domain.tracks import FloatArray, LandmarkTrack, Pixels
 from signspot.media.motion_energy import MotionEnergy
 from signspot.media.reader import VideoReader
 from signspot.media.signer_box import box_of_motion
-from signspot.media.transforms import CropBox
 
 REFERENCE_HEIGHT = 360  # pixels, of the released dictionary's videos
 WRISTS = (15, 16)  # of the pose
@@ -88,7 +88,7 @@ def trim_by_landmarks(track: LandmarkTrack, aspect: float, options: TrimOptions 
 
 
 def trim_by_motion(
-    frames: Iterable[Pixels], options: TrimOptions = TrimOptions(), *, box: CropBox | None = None
+    frames: Iterable[Pixels], options: TrimOptions = TrimOptions(), *, box: SignerBox | None = None
 ) -> Trim:
     """Trim by the motion inside the signer's box in frames (H, W, 3); the box is found from the motion if not given."""
     energy = MotionEnergy.of(frames)
@@ -131,12 +131,14 @@ def _speed(path: Floats) -> Floats:
     return speed
 
 
-def _strength(energy: MotionEnergy, box: CropBox) -> Floats:
+def _strength(energy: MotionEnergy, box: SignerBox) -> Floats:
     """The motion (n_frames,) inside a box: the mean of its six most changed blocks, held pictures bridged."""
     rows, columns = energy.blocks.shape[1:]
-    top, bottom = (round(edge * rows / energy.height) for edge in (box.top, box.bottom))
-    left, right = (round(edge * columns / energy.width) for edge in (box.left, box.right))
-    inside = energy.blocks[:, top : max(bottom, top + 1), left : max(right, left + 1)].reshape(len(energy.blocks), -1)
+    top, bottom = (round(edge * rows) for edge in (box.top, box.bottom))
+    left, right = (round(edge * columns) for edge in (box.left, box.right))
+    inside = energy.blocks[
+        :, min(top, rows - 1) : max(bottom, top + 1), min(left, columns - 1) : max(right, left + 1)
+    ].reshape(len(energy.blocks), -1)
     strongest = np.sort(inside, axis=1)[:, -6:].mean(axis=1).astype(np.float64)
     # A video of few pictures a second stands still between them: only a longer stillness counts.
     bridged = _windows(_windows(strongest, _LONGEST_HOLD + 1).max(axis=-1), _LONGEST_HOLD + 1).min(axis=-1)

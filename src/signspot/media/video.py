@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.spans import FRAME_RATE, TimeAxis
 from signspot.domain.tracks import FrameShape, Pixels
 
@@ -30,6 +31,7 @@ class ReadRequest:
     path: Path
     shape: FrameShape | None
     limits: Limits
+    box: SignerBox | None = None  # only this part of every picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ _RELEASED_FRAMES: dict[str, Setting] = {
     "side": 256,
     "crop": 224,
     "keep_aspect": False,
+    "signer_box": False,
     "mean": 0.5,
     "std": 1.0,
 }

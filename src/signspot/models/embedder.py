@@ -47,7 +47,7 @@ class VideoEmbedder(StagedModel):
         self.settings = settings
         self.trunk = copy.deepcopy(trunk).eval()
         how = {
-            "frames": asdict(settings.frame_shape),
+            "frames": _described(settings.frame_shape),
             "normalisation": asdict(settings.normalisation),
             "backend": settings.backend.name,
         }
@@ -157,7 +157,13 @@ def _frame_shape(preprocessing: Mapping[str, Setting]) -> FrameShape:
     side, crop = preprocessing.get("side", 256), preprocessing.get("crop", 224)
     if not isinstance(side, int) or not isinstance(crop, int):
         raise ValueError(f"frames of {side} by {crop} pixels")
-    return FrameShape(side, crop, keep_aspect=bool(preprocessing.get("keep_aspect", False)))
+    keep_aspect, signer_box = (bool(preprocessing.get(key, False)) for key in ("keep_aspect", "signer_box"))
+    return FrameShape(side, crop, keep_aspect, signer_box)
+
+
+def _described(shape: FrameShape) -> dict[str, object]:
+    """For the fingerprint: models that do without boxes keep theirs, and with it the vectors that are stored."""
+    return {name: value for name, value in asdict(shape).items() if name != "signer_box" or value}
 
 
 def _normalisation(preprocessing: Mapping[str, Setting]) -> Normalisation:

@@ -1,4 +1,4 @@
-"""Models by name: the built-in ones, those imported on this computer, and those that can be fetched."""
+"""Models by name: the built-in ones, those shipped with signspot, those imported, and those that can be fetched."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from signspot.errors import EnvironmentProblem, InputError, SignspotError
 from signspot.models.colour import ColourEmbedder
 
 SUFFIX = ".safetensors"
+_SHIPPED = Path(__file__).parent / "shipped"
 _BUILT_IN = {"colour": ("mean colours: shows the path, knows nothing about signing", ColourEmbedder)}
 
 
@@ -39,7 +40,7 @@ def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", 
     """A model by its name, or by the path of its .safetensors file."""
     if str(name) in _BUILT_IN:
         return _BUILT_IN[str(name)][1]()
-    path = _path_of(name, folder)
+    path = model_path(name, folder)
     # torch is loaded only when a network is.
     from signspot.models.embedder import embedder_from_checkpoint
 
@@ -47,11 +48,11 @@ def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", 
 
 
 def known_models(folder: Path) -> tuple[KnownModel, ...]:
-    """The built-in models and those in `folder`; a file that is no model is said to be none."""
+    """The built-in models, the shipped ones and those in `folder`; a file that is no model is said to be none."""
     from signspot.models.checkpoints import read_card
 
     found = [KnownModel(name, what) for name, (what, _) in _BUILT_IN.items()]
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
+    for path in (*sorted(_SHIPPED.glob(f"*{SUFFIX}")), *sorted(folder.glob(f"*{SUFFIX}"))):
         try:
             card = read_card(path)
             found.append(KnownModel(path.stem, f"{card.architecture}, from {card.created_from or 'unknown'}", path))
@@ -60,12 +61,15 @@ def known_models(folder: Path) -> tuple[KnownModel, ...]:
     return tuple(found)
 
 
-def _path_of(name: str | Path, folder: Path | None) -> Path:
+def model_path(name: str | Path, folder: Path | None = None) -> Path:
+    """The file of a model by its name, or by its path, which is not looked at; built-in models have none."""
     path = Path(name)
     if path.suffix == SUFFIX or path.parent != Path():
         return path
     if path.is_file():  # a pickle in this folder, say: its own message tells what to do with it
         return path
+    if (shipped := _SHIPPED / f"{name}{SUFFIX}").is_file():
+        return shipped
     kept = (folder or models_folder(os.environ)) / f"{name}{SUFFIX}"
     if not kept.is_file():
         what = "no model of this name is on this computer"

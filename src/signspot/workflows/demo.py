@@ -1,64 +1,125 @@
-"""The first walk through the software: make a toy world, find signs in it, write what people would open."""
+"""The first walk through the software: make a signing world, learn from its supervisors, spot signs never annotated."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from signspot.domain.results import VideoAnswer
-from signspot.errors import InputError
-from signspot.workflows.outputs import Output, Outputs
-from signspot.workflows.spot_files import SpotRequest, spot_files
+from signspot.domain.dictionary import Dictionary
+from signspot.features.store import FeatureStore, open_store
+from signspot.formats.manifests import CorpusSource, read_corpus, read_dictionary
+from signspot.formats.report_page import MethodRow
+from signspot.formats.safe_json import write_json
+from signspot.formats.truth import read_truth
+from signspot.learning.material import Material
+from signspot.learning.splits import read_split
+from signspot.models.checkpoints import load_checkpoint
+from signspot.models.embedder import embedder_from_checkpoint
+from signspot.models.zoo import model_path
+from signspot.workflows.demo_folder import DemoFolder
+from signspot.workflows.demo_methods import Classroom, compare_methods, table_of
+from signspot.workflows.demo_report import write_demo_report
+from signspot.workflows.demo_spotting import Search, Spotted, search_episode
+from signspot.workflows.outputs import Context, write_outputs
 from signspot.workflows.tracks import Progress
-from signspot.world.colours import Signed, ToyWorld, make_toy_world
+from signspot.workflows.training_material import MaterialOptions, MaterialSources, make_training_material
+from signspot.workflows.world import WorldRequest, make_world
 
-_MARK = ".signspot-demo"  # a folder that carries it was made by the demo and may be written again
+_SIDE = 128  # of the world's pictures
+Tell = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoRequest:
+    """Where the demo goes, and which world and trunk it uses."""
+
+    folder: Path
+    seed: int = 0
+    model: str = "world-v1"  # the trunk
+    preset: str = "demo"  # of the world
+    epochs: int = 40  # of each head
+    workers: int = 0  # processes that draw; 0: one per core
+    isolated: bool = True  # decode in a process of its own
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Demonstration:
     """What the demo made and found."""
 
-    world: ToyWorld
-    answer: VideoAnswer
-    outputs: Outputs
-
-    def found(self, signed: Signed) -> bool:
-        """Whether a sign of the broadcast was found in its place and in its variant."""
-        return any(
-            spotting.word == signed.sign.word
-            and spotting.variant == signed.sign.variant
-            and spotting.span_ms.overlaps(signed.span_ms)
-            for spotting in self.answer
-        )
+    files: DemoFolder
+    table: tuple[MethodRow, ...]  # chance first, the method that searches the episode last
+    n_test_words: int
+    n_passages: int  # that were tested
+    n_entries: int  # that each was looked up in
+    spotted: Spotted
 
 
-def demonstrate(folder: Path, seed: int = 0, progress: Progress | None = None) -> Demonstration:
-    """Make dictionary clips and a broadcast in `folder`, find signs, write what people would open."""
-    _claim(folder)
-    world = make_toy_world(folder, seed)
-    paths = {
-        Output.CSV: folder / "spottings.csv",
-        Output.PLOT: folder / "similarity.png",
-        Output.VIDEO: folder / "overlay.mp4",
-        Output.EAF: folder / "broadcast.eaf",
-    }
-    request = SpotRequest(
-        source=world.broadcast,
-        words=("apple", "tree", "house"),
-        dictionary=world.dictionary,
-        model="colour",
-        outputs=Outputs(paths, overwrite=True),
+@dataclass(frozen=True, slots=True, eq=False)
+class _World:
+    """A world on the disk, and what its vectors are kept in."""
+
+    request: DemoRequest
+    files: DemoFolder
+    corpus: CorpusSource
+    dictionary: Dictionary
+    store: FeatureStore
+
+
+def demonstrate(
+    request: DemoRequest,
+    progress: Progress = lambda step, done, total: None,
+    tell: Tell = lambda line: None,
+) -> Demonstration:
+    """Make a world, learn heads, compare them, search an episode; `tell` gets a line when a step is done."""
+    trunk, files = model_path(request.model), DemoFolder(request.folder)
+    load_checkpoint(trunk)  # refused before minutes of drawing
+    files.claim()
+    drawn = WorldRequest(
+        folder=files.world.folder, preset=request.preset, seed=request.seed, side=_SIDE, workers=request.workers
     )
-    (outcome,) = spot_files(request, progress)
-    if outcome.answer is None:
-        raise InputError(world.broadcast, "gave no answer", "report this as a bug")
-    return Demonstration(world, outcome.answer, request.outputs)
+    make_world(drawn, progress)
+    dictionary, corpus = read_dictionary(files.world.dictionary).dictionary, read_corpus(files.world.corpus)
+    tell(f"drew {len(dictionary)} dictionary clips and {len(corpus.episodes)} episodes of continuous signing")
+    with open_store(files.vectors) as store:
+        world = _World(request, files, corpus, dictionary, store)
+        classroom = _classroom(world, trunk, progress)
+        n_train, n_test = len(classroom.train.passages), len(classroom.test.passages)
+        tell(f"computed the trunk's vectors: {n_train} annotated passages to learn from, {n_test} to test on")
+        pupils = compare_methods(classroom, files.heads, progress)
+        tell(f"learned {len(pupils) - 1} heads from the training words, and tested them on the test words")
+        episode = next(one for one in corpus.episodes if one.split == "test")
+        search = Search(episode, dictionary, read_truth(files.world.truth), files.vectors, request.isolated)
+        spotted = search_episode(search, classroom, pupils)
+    table, scores = table_of(pupils), pupils[-1].scores
+    write_json([asdict(row) for row in table], files.scores, overwrite=True)
+    write_demo_report(files, table, classroom, spotted, isolated=request.isolated)
+    context = Context(video=episode.video, now=datetime.now(UTC), isolated=request.isolated, progress=progress)
+    write_outputs(spotted.answer, files.outputs, context)
+    tell(f"searched {episode.video_id} for the test words, and wrote the report, a video and an ELAN file")
+    return Demonstration(files, table, len(classroom.split.test), len(scores.passage_ids), scores.n_entries, spotted)
 
 
-def _claim(folder: Path) -> None:
-    """Make the folder ours, or refuse one that holds somebody's files."""
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / _MARK).exists())):
-        raise InputError(folder, "is there already and was not made by the demo", "name another folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _MARK).touch()
+def _classroom(world: _World, trunk: Path, progress: Progress) -> Classroom:
+    """The vectors of everything, from the store where they are there already."""
+    checkpoint = load_checkpoint(trunk)
+    sources = MaterialSources(
+        corpus=world.corpus,
+        dictionary=world.dictionary,
+        model=embedder_from_checkpoint(checkpoint),
+        store=world.store,
+    )
+
+    def material(split: str) -> Material:
+        options = MaterialOptions(split=split, isolated=world.request.isolated)
+        return make_training_material(sources, options, progress).material
+
+    return Classroom(
+        train=material("train"),
+        test=material("test"),
+        split=read_split(world.files.world.split),
+        trunk=checkpoint,
+        seed=world.request.seed,
+        epochs=world.request.epochs,
+    )

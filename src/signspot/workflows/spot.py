@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode, Subtitle
 from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
@@ -18,6 +19,7 @@ from signspot.domain.tracks import Embedder, EntryVectors, FloatArray, Similarit
 from signspot.domain.words import Vocabulary, Word, normalise
 from signspot.errors import InputError, UnknownWord, VideoError
 from signspot.features.extract import ExtractOptions
+from signspot.features.stages import filed_under
 from signspot.spotting.peaks import limited_to, spottings_of
 from signspot.spotting.similarity import similarity
 from signspot.text.tokenise import find_words
@@ -38,6 +40,7 @@ class SpotOptions:
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
     store: Path | None = None  # the folder in which vectors of videos are kept; None: nowhere
     quick: bool = False  # look closely only at the most promising places, unless the video's vectors are stored
+    box: SignerBox | None = None  # the part of the picture to look at; None: what the video's corpus says, if anything
 
     def __post_init__(self) -> None:
         if self.threshold is not None and not -1 <= self.threshold <= 1:
@@ -135,7 +138,7 @@ def spot_prepared(
     provenance = Provenance(
         media_sha256=read.media_sha256,
         model=model.name,
-        fingerprint=model.fingerprint,
+        fingerprint=filed_under(model.fingerprint, read.box),
         dictionary=query.dictionary.name,
     )
     threshold = model.threshold if options.threshold is None else options.threshold
@@ -163,10 +166,10 @@ def _read(
 ) -> VideoTrack:
     """The vectors of the video: all of them, or in a quick look those that matter for the query."""
     with store_at(options.store) as store:
-        if options.quick and not is_stored(episode, model, store):
+        extract = ExtractOptions(stride=options.stride, isolated=options.isolated, box=options.box)
+        if options.quick and not is_stored(episode, model, store, extract):
             queries = np.concatenate([entries.vectors for entries in query.words])
-            return quick_track_of(episode, model, queries, isolated=options.isolated, progress=progress)
-        extract = ExtractOptions(stride=options.stride, isolated=options.isolated)
+            return quick_track_of(episode, model, queries, options=extract, progress=progress)
         return track_of(episode, model, store=store, options=extract, progress=progress)
 
 

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
+from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, StagedEmbedder
 from signspot.errors import InputError, SignspotError
 from signspot.features.coarse import CoarseOptions, embed_near
-from signspot.features.extract import ExtractOptions, embed_video
+from signspot.features.extract import ExtractOptions, embed_video, seen_box
 from signspot.features.rows import RowFile
 from signspot.features.shards import Remarks, as_stored
-from signspot.features.stages import Stage, stage_vectors, trunk_fingerprint, with_head
+from signspot.features.stages import Stage, StageVectors, filed_under, stage_vectors, trunk_fingerprint, with_head
 from signspot.features.store import FeatureStore, open_store
 from signspot.formats.manifests import read_corpus
 from signspot.media.reader import media_sha256
@@ -35,6 +36,7 @@ class VideoTrack:
     media_sha256: str
     remarks: Remarks
     was_stored: bool = False
+    box: SignerBox | None = None  # the part of the pictures that was looked at; None: all
 
 
 def track_of(
@@ -53,18 +55,18 @@ def track_of(
     sha256 = media_sha256(episode.video)
     kept = replace(options, stage=_kept_stage(model))
     stage_vectors(model, options.stage)  # refuses a stage that the model does not have
-    made = stage_vectors(model, kept.stage)
-    known = store.find(sha256, made.fingerprint, kept.stride) if store is not None else None
-    track = store.open_track(sha256, made.fingerprint, kept.stride) if store is not None else None
+    box, filed = seen_box(episode, model, options.box), _filed(episode, model, options.box)
+    known = store.find(sha256, filed.fingerprint, kept.stride) if store is not None else None
+    track = store.open_track(sha256, filed.fingerprint, kept.stride) if store is not None else None
     if track is not None and known is not None:
-        return VideoTrack(_asked_for(track, episode, model, options), sha256, known.remarks, was_stored=True)
+        return VideoTrack(_asked_for(track, episode, model, options), sha256, known.remarks, was_stored=True, box=box)
     report = _in_windows(episode, kept.stride, progress)
-    with RowFile(made.dim, np.float16) if store is None else store.unfinished(sha256, made, kept.stride) as rows:
+    with RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, kept.stride) as rows:
         found = embed_video(episode, model, options=kept, rows=rows, progress=report)
         remarks = Remarks(found.report.partial, found.report.warnings)
         if store is not None:
-            store.put(sha256, found.track, remarks)
-    return VideoTrack(_asked_for(found.track, episode, model, options), sha256, remarks)
+            store.put(sha256, replace(found.track, fingerprint=filed.fingerprint), remarks)
+    return VideoTrack(_asked_for(found.track, episode, model, options), sha256, remarks, box=box)
 
 
 def quick_track_of(
@@ -72,20 +74,31 @@ def quick_track_of(
     model: Embedder,
     queries: FloatArray,
     *,
-    isolated: bool = True,
+    options: ExtractOptions = ExtractOptions(),
     progress: Progress | None = None,
 ) -> VideoTrack:
     """A track that is exact only near `queries` (n, dim), for somebody who waits: it is never kept, and says so."""
     report = _in_windows(episode, stride=1, progress=progress)
-    near = embed_near(episode, model, queries, options=CoarseOptions(isolated=isolated), progress=report)
+    coarse = CoarseOptions(isolated=options.isolated, box=options.box)
+    near = embed_near(episode, model, queries, options=coarse, progress=report)
     remarks = Remarks(near.report.partial, (QUICK_LOOK, *near.report.warnings))
-    return VideoTrack(near.track, media_sha256(episode.video), remarks)
+    return VideoTrack(near.track, media_sha256(episode.video), remarks, box=seen_box(episode, model, options.box))
 
 
-def is_stored(episode: Episode, model: Embedder, store: FeatureStore | None, stride: int = 1) -> bool:
+def is_stored(
+    episode: Episode, model: Embedder, store: FeatureStore | None, options: ExtractOptions = ExtractOptions()
+) -> bool:
     """Whether `track_of` has nothing to compute."""
+    if store is None:
+        return False
+    filed = _filed(episode, model, options.box)
+    return store.find(media_sha256(episode.video), filed.fingerprint, options.stride) is not None
+
+
+def _filed(episode: Episode, model: Embedder, asked: SignerBox | None) -> StageVectors:
+    """What is kept of a video, and what it is filed under."""
     made = stage_vectors(model, _kept_stage(model))
-    return store is not None and store.find(media_sha256(episode.video), made.fingerprint, stride) is not None
+    return replace(made, fingerprint=filed_under(made.fingerprint, seen_box(episode, model, asked)))
 
 
 def _kept_stage(model: Embedder) -> Stage:
@@ -94,7 +107,8 @@ def _kept_stage(model: Embedder) -> Stage:
 
 def _asked_for(track: EmbeddingTrack, episode: Episode, model: Embedder, options: ExtractOptions) -> EmbeddingTrack:
     """What was asked for, made of what is kept."""
-    named = replace(track, video_id=episode.video_id)
+    made = stage_vectors(model, "embedding" if track.unit_rows else "trunk")
+    named = replace(track, video_id=episode.video_id, fingerprint=made.fingerprint)
     if options.stage == "trunk" and not track.unit_rows:
         return named
     return with_head(named, model) if isinstance(model, StagedEmbedder) and not track.unit_rows else as_stored(named)

@@ -1,0 +1,247 @@
+"""`signspot train`: the trunk, the material it makes, the embedding, and runs side by side."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from signspot.cli.progress import Bars, progress_bars
+from signspot.cli.show import print_json, warn
+from signspot.errors import InputError, one_line
+from signspot.features.store import default_store_folder
+
+if TYPE_CHECKING:
+    from signspot.learning.run_folder import Start
+    from signspot.learning.train import Moment
+    from signspot.workflows.train import TrainedRun
+
+app = typer.Typer(help="Train models, and compare runs.", no_args_is_help=True, rich_markup_mode=None)
+
+_CONFIG = typer.Argument(metavar="CONFIG.toml", help="The options of the run; configs/ has those of the paper.")
+_OUT = typer.Option(..., "--out", metavar="RUN", help="The folder of the run.")
+_SET = typer.Option([], "--set", metavar="KEY=VALUE", help="Change an option of the config; may be given again.")
+_RESUME = typer.Option(False, "--resume", help="Continue a run that was interrupted.")
+_OVERWRITE = typer.Option(False, "--overwrite", help="Begin again in the folder of an older run.")
+_SAVE = typer.Option(5.0, "--save-minutes", min=0.0, help="Save the state this often inside an epoch.")
+_TRUST = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself.")
+
+
+@app.command("material")
+def material_command(
+    corpus: Path = typer.Option(..., "--corpus", metavar="DIR", help="Annotated episodes with subtitles."),
+    dictionary: Path = typer.Option(..., "--dictionary", "-d", metavar="DIR", help="Dictionary clips."),
+    trunk: str = typer.Option(..., "--trunk", metavar="MODEL", help="Makes the vectors: a name or .safetensors file."),
+    out: Path = typer.Option(..., "--out", metavar="DIR", help="The folder of material to write."),
+    split: str = typer.Option("", "--split", metavar="NAME", help="Only the videos of this split, as train or test."),
+    synonyms: list[str] = typer.Option(
+        [], "--synonyms", metavar="english=DIR", help="Keep English synonyms, from WordNet's files in DIR."
+    ),
+    language: str = typer.Option("en", "--language", help="Written language of the subtitles."),
+    padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="How far a passage reaches around a cue."),
+    backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
+    device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
+    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors are kept (default: cache)."),
+    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing: an interrupted run begins anew."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace material that exists."),
+    trust: bool = _TRUST,
+) -> None:
+    """Make what the embedding is trained on or tested with: passages, and the vectors of a trunk. Run again after an
+    interruption: vectors that are kept are not computed again."""
+    from signspot.learning.passages import PassageOptions
+    from signspot.workflows.training_material import MaterialFiles, MaterialOptions, load_trunk, write_training_material
+
+    files = MaterialFiles(
+        corpus=corpus,
+        dictionary=dictionary,
+        out=out,
+        store=None if no_store else store or default_store_folder(os.environ),
+        wordnet=_wordnet(synonyms),
+        overwrite=overwrite,
+    )
+    passages = PassageOptions(language=language, padding_ms=round(1000 * padding))
+    options = MaterialOptions(split=split, passages=passages, isolated=not trust)
+    with progress_bars() as bars:
+        made = write_training_material(files, load_trunk(trunk, backend=backend, device=device), options, bars)
+    for line in made.lines():
+        _tell(line)
+    _tell(f"wrote {out}")
+
+
+@app.command("embedding")
+def embedding_command(
+    config: Path = _CONFIG,
+    data: Path = typer.Option(..., "--data", metavar="DIR", help="Training material."),
+    out: Path = _OUT,
+    test: Path | None = typer.Option(None, "--test", metavar="DIR", help="Test material, scored after every epoch."),
+    trunk: Path | None = typer.Option(
+        None, "--trunk", metavar="MODEL.safetensors", help="The model that made the vectors, to be kept in the result."
+    ),
+    changes: list[str] = _SET,
+    resume: bool = _RESUME,
+    overwrite: bool = _OVERWRITE,
+    save_minutes: float = _SAVE,
+) -> None:
+    """Train the head on the vectors of a trunk. Ctrl-C saves the state. `torchrun -m signspot train ...` takes several
+    processes."""
+    from signspot.learning.train import Controls
+    from signspot.workflows.train import EmbeddingRun, train_embedding
+
+    request = EmbeddingRun(
+        config=config,
+        data=data,
+        out=out,
+        test=test,
+        trunk=trunk,
+        changes=tuple(changes),
+        start=_start(resume=resume, overwrite=overwrite),
+    )
+    with progress_bars() as bars, _stop_signals(out) as stop:
+        controls = Controls(progress=_watched(bars), stop=stop, save_seconds=60 * save_minutes)
+        trained = train_embedding(request, controls, tell=_tell)
+    _show(trained)
+
+
+@app.command("trunk")
+def trunk_command(
+    config: Path = _CONFIG,
+    corpus: Path | None = typer.Option(None, "--corpus", metavar="DIR", help="Annotated episodes."),
+    dictionary: Path | None = typer.Option(None, "--dictionary", metavar="DIR", help="Dictionary clips."),
+    out: Path = _OUT,
+    split: Path | None = typer.Option(None, "--split", metavar="FILE.json", help="Only the training words of a split."),
+    cache: Path | None = typer.Option(None, "--cache", metavar="DIR", help="Decoded frames (default: RUN-frames)."),
+    trust: bool = _TRUST,
+    changes: list[str] = _SET,
+    resume: bool = _RESUME,
+    overwrite: bool = _OVERWRITE,
+    save_minutes: float = _SAVE,
+) -> None:
+    """Train the network that sees video, by classification of annotated and dictionary clips."""
+    from signspot.learning.pretrain import TrunkControls, TrunkMoment
+    from signspot.workflows.train_trunk import TrunkRun, train_trunk_on
+
+    request = TrunkRun(
+        config=config,
+        corpus=corpus,
+        dictionary=dictionary,
+        out=out,
+        split=split,
+        cache=cache,
+        isolated=not trust,
+        changes=tuple(changes),
+        start=_start(resume=resume, overwrite=overwrite),
+    )
+    with progress_bars() as bars, _stop_signals(out) as stop:
+
+        def show(moment: TrunkMoment) -> None:
+            if moment.finished is not None:
+                bars.clear()
+                done = f"{moment.stage}, epoch {moment.epoch + 1} of {moment.epochs}: loss {moment.finished.loss:.4f}"
+                typer.echo(f"{done}, {moment.finished.right:.1%} of training clips right")
+            bars(f"{moment.stage}, epoch {moment.epoch + 1} of {moment.epochs}", moment.step, moment.steps)
+
+        controls = TrunkControls(progress=show, stop=stop, save_seconds=60 * save_minutes)
+        trained = train_trunk_on(request, controls, tell=_tell, progress=bars)
+    _show(trained)
+
+
+@app.command("compare")
+def compare_command(
+    runs: list[Path] = typer.Argument(metavar="RUN...", help="Folders of runs."),
+    json_target: Path | None = typer.Option(None, "--json", metavar="[-]", help="Give the result as JSON."),
+) -> None:
+    """Show in which options runs differ, and what came out of each."""
+    from signspot.workflows.train import compare_runs
+
+    comparison = compare_runs(tuple(runs))
+    if json_target is not None:
+        print_json(asdict(comparison))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("", *comparison.runs):
+        table.add_column(Text(one_line(heading)), overflow="fold")
+    for rows in (comparison.options, comparison.results):
+        for row in rows:
+            table.add_row(*(Text(one_line(cell)) for cell in (row.name, *map(_cell, row.values))))
+        table.add_section()
+    Console(highlight=False).print(table)
+
+
+def _wordnet(synonyms: list[str]) -> Path | None:
+    folders = [Path(given.removeprefix("english=")) for given in synonyms if given.startswith("english=")]
+    if len(folders) != len(synonyms) or len(folders) > 1 or any(folder == Path() for folder in folders):
+        fix = "give --synonyms english=FOLDER once; those of signs come from the dictionary"
+        raise InputError(f"--synonyms {synonyms[-1]}", "is not english=FOLDER", fix)
+    return folders[0] if folders else None
+
+
+def _start(*, resume: bool, overwrite: bool) -> Start:
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite", "cannot be given together", "choose one")
+    return "resume" if resume else "overwrite" if overwrite else "new"
+
+
+@contextmanager
+def _stop_signals(out: Path) -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C (or SIGTERM) asks the run to stop after its step; a second one does not wait."""
+    received: list[int] = []
+    before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def receive(number: int, _: FrameType | None) -> None:
+        received.append(number)
+        signal.signal(number, before[number])
+
+    for number in before:
+        signal.signal(number, receive)
+    try:
+        yield lambda: bool(received)
+    except KeyboardInterrupt:
+        warn(f"stopped; the state is saved in {out}: run the same command with --resume to continue")
+        raise typer.Exit(128 + (received[0] if received else signal.SIGINT)) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watched(bars: Bars) -> Callable[[Moment], None]:
+    def show(moment: Moment) -> None:
+        row = moment.finished
+        if row is None:
+            bars(f"epoch {moment.epoch + 1} of {moment.epochs}", moment.step, moment.steps)
+            return
+        bars.clear()
+        scores = {"mAP": row.mean_ap, "R@5": row.recall_at_5, "localisation": row.localisation}
+        scored = "".join(f", {name} {value:.4f}" for name, value in scores.items() if value is not None)
+        left = f", {_duration(moment.seconds_left)} left" if moment.seconds_left else ""
+        typer.echo(f"epoch {moment.epoch + 1} of {moment.epochs}: loss {row.loss:.4f}{scored}{left}")
+
+    return show
+
+
+def _show(trained: TrainedRun) -> None:
+    folder = trained.folder
+    model = folder.best if folder.best.exists() else folder.last
+    typer.echo(one_line(f"wrote {folder.results} and {model}"))
+
+
+def _tell(line: str) -> None:
+    typer.echo(one_line(line))
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _duration(seconds: float) -> str:
+    minutes, whole = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{whole:02}"

@@ -1,0 +1,286 @@
+"""The minibatches of Paper 3.2, drawn from trunk vectors on the disk.
+
+Every minibatch depends on the seed, the epoch and the step alone: any step can be made again without those before it,
+by any process. `schedule` says how passages are arranged into an epoch, `passage_windows` where their clips may lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from signspot.domain.spans import Tolerance
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray
+from signspot.domain.words import Vocabulary, Word
+from signspot.errors import InputError
+from signspot.learning.ahead import made_ahead
+from signspot.learning.material import Ints, Material
+from signspot.learning.material_checks import check_material, refuse_not_finite
+from signspot.learning.minibatch import BACKGROUND, Minibatch
+from signspot.learning.passage_windows import Foreground, PassageWindows
+from signspot.learning.schedule import EpochShape, balanced_epoch, plain_epoch, ragged
+
+_SCHEDULE, _CLIPS = 0, 1  # what a stream of random numbers is for
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """What goes into a minibatch; the defaults are the paper's."""
+
+    batch_size: int = 128  # passages (Paper 3.2)
+    n_background: int = 10  # clips of each passage outside the labelled window (Paper 3.2)
+    around: Tolerance = Tolerance()  # frames before and after the label (Paper 3.2)
+    foreground: Foreground = "inside"  # where the foreground clip lies: as a whole inside that window, or its centre
+    min_confidence: float = 0.5  # of the labels (App. B.6)
+    balanced: bool = True  # no word labels two passages of a minibatch (App. B.2)
+    words: frozenset[Word] | None = None  # the training vocabulary; None: every word
+    dictionary: Literal["full", "limited"] = "full"  # entries of all words, or of the training vocabulary (Tab. 3)
+    prefetch: int = 2  # minibatches made ahead in the background; 0: none
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.n_background < 0 or self.prefetch < 0:
+            raise ValueError(f"no minibatch of {self.batch_size} items with {self.n_background} background clips")
+        if not 0 <= self.min_confidence <= 1:
+            raise ValueError(f"a confidence of {self.min_confidence} is not between 0 and 1")
+        if self.foreground == "inside" and self.around.before + self.around.after < CLIP_LENGTH:
+            raise ValueError(f"a clip of {CLIP_LENGTH} frames does not fit inside {self.around}")
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Why some passages are not used, and how many."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchReport:
+    """What a source of minibatches uses, and what it leaves out."""
+
+    n_passages: int
+    n_used: int
+    n_labels: int  # different words that label a passage
+    n_steps: int  # of an epoch
+    n_items: int  # of a minibatch
+    dropped: tuple[Dropped, ...]
+    without_background_words: int  # passages used with their label's entries only
+    without_background_clips: int  # passages used with their foreground clip only
+
+    def lines(self) -> tuple[str, ...]:
+        """For people: one line for everything that is not as hoped."""
+        used = f"{self.n_used} of {self.n_passages} labelled passages, {self.n_labels} words"
+        partly = (
+            (self.without_background_words, "have no other subtitle word with a dictionary entry"),
+            (self.without_background_clips, "have no room for background clips"),
+        )
+        return (
+            f"{used}: {self.n_steps} minibatches of {self.n_items} in an epoch",
+            *(f"{drop.count} passages left out: {drop.reason}" for drop in self.dropped),
+            *(f"{count} passages {what}" for count, what in partly if count),
+        )
+
+
+class BatchSource:
+    """Minibatches from `material`. Thread-safe; rows of tracks are read when a minibatch needs them."""
+
+    def __init__(self, material: Material, options: BatchOptions, seed: int) -> None:
+        check_material(material, "training material")
+        if seed < 0:
+            raise InputError(f"seed {seed}", "is negative", "give a whole number from 0")
+        self.options, self._material, self._seed = options, material, seed
+        self._tracks = tuple(np.asarray(track) for track in material.tracks)  # plain arrays are quicker to index
+        lengths = np.array([len(track) for track in self._tracks], np.int64)
+        passages = material.passages
+        self._windows = PassageWindows.of(passages, lengths[passages.track], options.around, options.foreground)
+        self._entries = _EntriesByWord.of(material)
+        is_training_word = _training_words(material.vocabulary, options.words)
+        self._used, dropped = self._usable(lengths[passages.track], is_training_word)
+        self._labels = passages.label[self._used]
+        has_rows = self._entries.count > 0
+        self._runs = _WordRuns.of(material, has_rows if options.dictionary == "full" else has_rows & is_training_word)
+        self._shape = EpochShape.of(self._labels, options.batch_size, balanced=options.balanced)
+        self._schedule: tuple[int, Ints] = (-1, np.empty((0, 0), np.int64))
+        self.report = BatchReport(
+            n_passages=len(passages),
+            n_used=len(self._used),
+            n_labels=len(np.unique(self._labels)),
+            n_steps=self._shape.n_steps,
+            n_items=self._shape.n_items,
+            dropped=dropped,
+            without_background_words=int((self._runs.count[self._used] == 1).sum()),
+            without_background_clips=int((self._windows.n_background[self._used] == 0).sum()),
+        )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many minibatches an epoch has."""
+        return self._shape.n_steps
+
+    def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Minibatch]:
+        """The minibatches of an epoch from `first_step` on; the next ones are made while one is used."""
+        steps = range(first_step, self.steps_per_epoch)
+        return made_ahead(partial(self.minibatch, epoch), steps, workers=1, ahead=self.options.prefetch)
+
+    def minibatch(self, epoch: int, step: int) -> Minibatch:
+        """One minibatch; the same for the same seed, epoch and step, whatever was asked for before."""
+        if epoch < 0 or not 0 <= step < self.steps_per_epoch:
+            raise ValueError(f"no step {step} of epoch {epoch}: an epoch has {self.steps_per_epoch} steps")
+        passages = self._used[self._epoch(epoch)[step]]
+        rng = self._rng(_CLIPS, epoch, step)
+        windows = np.concatenate(
+            [
+                self._windows.draw_foreground(passages, rng)[:, None],
+                self._windows.draw_background(passages, self.options.n_background, rng),
+            ],
+            axis=1,
+        )
+        return self._assembled(passages, windows)
+
+    def _assembled(self, passages: Ints, windows: Ints) -> Minibatch:
+        label = self._material.passages.label[passages]
+        is_clip = np.ones(windows.shape, np.bool_)
+        is_clip[:, 1:] = self._windows.n_background[passages, None] > 0
+        item, place = np.nonzero(is_clip)
+        words, word_item = self._runs.of_passages(passages)
+        rows = self._entries.rows_of(words)
+        row_item = np.repeat(word_item, self._entries.count[words])
+        distinct, row_entry = np.unique(rows, return_inverse=True)
+        row_word = self._material.entry_word[rows]
+        return Minibatch(
+            n_items=len(passages),
+            segments=torch.from_numpy(self._clips(passages[item], windows[is_clip])),
+            segment_item=torch.from_numpy(item),
+            segment_word=torch.from_numpy(np.where(place == 0, label[item], BACKGROUND)),
+            entries=torch.from_numpy(self._material.entry_vectors[distinct].astype(np.float32, copy=False)),
+            entry_word=torch.from_numpy(self._material.entry_word[distinct]),
+            row_entry=torch.from_numpy(row_entry.astype(np.int64, copy=False)),
+            row_item=torch.from_numpy(row_item),
+            row_is_foreground=torch.from_numpy(row_word == label[row_item]),
+            passages=tuple(passages.tolist()),
+        )
+
+    def _clips(self, passages: Ints, windows: Ints) -> FloatArray:
+        """The trunk vectors of one window of each passage: (n, d)."""
+        track = self._material.passages.track[passages]
+        vectors = np.empty((len(windows), self._material.entry_vectors.shape[1]), np.float32)
+        order = np.argsort(track, kind="stable")
+        for clips in np.split(order, np.flatnonzero(np.diff(track[order])) + 1):
+            if len(clips):
+                vectors[clips] = self._tracks[track[clips[0]]][windows[clips]]
+        if not np.isfinite(vectors.sum()):  # one sum is ten times quicker than a test of each number
+            names = self._material.passages.names
+            clip_names = tuple(f"{names[p]}, window {w}" for p, w in zip(passages, windows, strict=True))
+            refuse_not_finite(vectors, clip_names, "training material")
+        return vectors
+
+    def _epoch(self, epoch: int) -> Ints:
+        """(n_steps, n_items) places in the list of used passages."""
+        made_for, schedule = self._schedule
+        if made_for != epoch:
+            rng = self._rng(_SCHEDULE, epoch, 0)
+            if self.options.balanced:
+                schedule = balanced_epoch(self._labels, self._shape, rng)
+            else:
+                schedule = plain_epoch(len(self._labels), self._shape, rng)
+            self._schedule = (epoch, schedule)
+        return schedule
+
+    def _rng(self, purpose: int, epoch: int, step: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(purpose, epoch, step)))
+
+    def _usable(self, n_windows: Ints, is_training_word: Mask) -> tuple[Ints, tuple[Dropped, ...]]:
+        """Which passages can be used, and why the others cannot; the first reason counts."""
+        passages, options = self._material.passages, self.options
+        frame = passages.label_frame
+        in_passage = (frame >= passages.start) & (frame < passages.stop)
+        reasons = {
+            f"labelled with a confidence below {options.min_confidence:g}": passages.confidence
+            >= np.float32(options.min_confidence),
+            "the label is no training word": is_training_word[passages.label],
+            "the dictionary has no entry for the label": self._entries.count[passages.label] > 0,
+            "the label lies outside the passage or its video": in_passage & (frame < n_windows + CLIP_LENGTH - 1),
+            f"shorter than {CLIP_LENGTH} frames": passages.stop - passages.start >= CLIP_LENGTH,
+            "no clip around the label fits into the passage": self._windows.has_foreground,
+        }
+        is_used = np.ones(len(passages), np.bool_)
+        dropped: list[Dropped] = []
+        for reason, passes in reasons.items():
+            if count := int((is_used & ~passes).sum()):
+                dropped.append(Dropped(reason, count))
+            is_used &= passes
+        if not is_used.any():
+            why = "; ".join(f"{drop.count}: {drop.reason}" for drop in dropped) or "it has none"
+            raise InputError("training material", f"no usable passage ({why})", "check the labels and the options")
+        return np.flatnonzero(is_used), tuple(dropped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _EntriesByWord:
+    """The entries of each word: order[start[word] : start[word] + count[word]]."""
+
+    order: Ints  # (E,)
+    start: Ints  # (W,)
+    count: Ints  # (W,)
+
+    @classmethod
+    def of(cls, material: Material) -> _EntriesByWord:
+        count = np.bincount(material.entry_word, minlength=len(material.vocabulary))
+        return cls(np.argsort(material.entry_word, kind="stable"), np.cumsum(count) - count, count)
+
+    def rows_of(self, words: Ints) -> Ints:
+        """All entries of these words, in their order."""
+        return self.order[ragged(self.start[words], self.count[words])]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _WordRuns:
+    """The words of each passage as a minibatch shows them.
+
+    The label first, then the others as they are mentioned. A word that is mentioned again later comes again, as in the
+    released sample batch; one that is repeated at once does not.
+    """
+
+    words: Ints
+    start: Ints  # (P,)
+    count: Ints  # (P,)
+
+    @classmethod
+    def of(cls, material: Material, is_shown: Mask) -> _WordRuns:
+        """`is_shown`: (W,), which words may stand beside a label."""
+        passages = material.passages
+        numbers = np.arange(len(passages))
+        passage = np.repeat(numbers, np.diff(passages.word_offsets))
+        is_kept = is_shown[passages.words] & (passages.words != passages.label[passage])
+        passage = np.concatenate([numbers, passage[is_kept]])
+        words = np.concatenate([passages.label, passages.words[is_kept]])
+        order = np.argsort(passage, kind="stable")
+        passage, words = passage[order], words[order]
+        is_new = np.ones(len(words), np.bool_)
+        is_new[1:] = (passage[1:] != passage[:-1]) | (words[1:] != words[:-1])
+        count = np.bincount(passage[is_new], minlength=len(passages))
+        return cls(words[is_new], np.cumsum(count) - count, count)
+
+    def of_passages(self, passages: Ints) -> tuple[Ints, Ints]:
+        """The words of these passages, and for each the place of its passage among them."""
+        count = self.count[passages]
+        return self.words[ragged(self.start[passages], count)], np.repeat(np.arange(len(passages)), count)
+
+
+def _training_words(vocabulary: Vocabulary, words: frozenset[Word] | None) -> Mask:
+    """(W,) bool; words that the vocabulary lacks are refused, since a slip would silently train on less."""
+    if words is None:
+        return np.ones(len(vocabulary), np.bool_)
+    if unknown := sorted(word for word in words if word not in vocabulary):
+        what = f"{len(unknown)} training words are not in the vocabulary of the material"
+        raise InputError(unknown[0], what, "draw the split from this material")
+    is_training_word = np.zeros(len(vocabulary), np.bool_)
+    is_training_word[[vocabulary.id_of(word) for word in words]] = True
+    return is_training_word

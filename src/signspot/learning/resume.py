@@ -1,0 +1,99 @@
+"""The state of a training run on the disk: one .safetensors file, whole or not at all, checked when it is read again.
+
+Tensors lie in it as they are, so that a run continues to the bit; everything else (counters, curves) is JSON in the
+header. One checksum covers both.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as bytes_from_tensors
+from torch import Tensor, nn
+
+from signspot.atomic import atomic_output
+from signspot.errors import InputError
+from signspot.models.checkpoints import weights_sha256
+
+_KEY = "signspot-state"  # a single one: the order of several would differ from run to run
+_DAMAGED = "start the run again with --overwrite"
+_WEIGHTS, _MOMENTUM = "weights.", "momentum."
+_MANY_THREADS = 4096  # beyond it lies damage
+
+
+class Interrupted(KeyboardInterrupt):
+    """The run was asked to stop; its state is saved."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedState:
+    """What `save_state` wrote."""
+
+    tensors: dict[str, Tensor]
+    facts: dict[str, object]  # what JSON can hold
+
+
+def save_state(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
+    """Write tensors and facts, in place of an older state."""
+    kept = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    text = json.dumps(facts, sort_keys=True, allow_nan=False)
+    header = json.dumps({"facts": text, "sha256": _checksum(kept, text)})
+    with atomic_output(path, overwrite=True) as temporary:
+        temporary.write_bytes(bytes_from_tensors(kept, {_KEY: header}))
+
+
+def load_state(path: Path) -> SavedState:
+    """Read a state; a damaged one is refused."""
+    try:
+        with safe_open(path, "pt") as file:
+            signed = json.loads((file.metadata() or {})[_KEY])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        facts = json.loads(signed["facts"])
+        if signed["sha256"] != _checksum(tensors, signed["facts"]) or not isinstance(facts, dict):
+            raise ValueError("its checksum is another")
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror or error})", "name the folder of a run") from error
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(path, f"the saved state is damaged ({reason})", _DAMAGED) from error
+    return SavedState(tensors, facts)
+
+
+def threads_of(configured: int, saved: SavedState | None) -> int:
+    """As the config says, or as many as the run began with (the fact `threads` of its state); 0: torch chooses."""
+    begun = saved.facts.get("threads") if saved is not None and not configured else configured
+    return begun if isinstance(begun, int) and 0 < begun <= _MANY_THREADS else 0
+
+
+def training_tensors(network: nn.Module, optimiser: torch.optim.SGD) -> dict[str, Tensor]:
+    """All that training changes: parameters and counters of the network, and the momentum of each parameter."""
+    tensors = {f"{_WEIGHTS}{name}": tensor for name, tensor in network.state_dict().items()}
+    for name, parameter in network.named_parameters():
+        momentum = optimiser.state.get(parameter, {}).get("momentum_buffer")
+        if momentum is not None:
+            tensors[f"{_MOMENTUM}{name}"] = momentum
+    return tensors
+
+
+def restore_training(network: nn.Module, optimiser: torch.optim.SGD, tensors: Mapping[str, Tensor]) -> None:
+    """Put back what `training_tensors` gave; raises ValueError if it belongs to another network."""
+    weights = {key.removeprefix(_WEIGHTS): value for key, value in tensors.items() if key.startswith(_WEIGHTS)}
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:  # torch, for tensors that do not fit
+        raise ValueError(str(error).splitlines()[0]) from error
+    for name, parameter in network.named_parameters():
+        if (momentum := tensors.get(f"{_MOMENTUM}{name}")) is not None:
+            if momentum.shape != parameter.shape:
+                raise ValueError(f"the momentum of {name} has the shape {tuple(momentum.shape)}")
+            optimiser.state[parameter]["momentum_buffer"] = momentum.to(parameter.device)
+
+
+def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
+    return hashlib.sha256(f"{weights_sha256(tensors)}\0{text}".encode()).hexdigest()

@@ -1,0 +1,273 @@
+"""A made-up signing world as ordinary files: clips, episodes, subtitles, annotations, and the truth about them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from signspot.domain.boxes import SignerBox
+from signspot.domain.corpus import Episode, Rights
+from signspot.domain.dictionary import Dictionary, Entry
+from signspot.domain.spans import FRAME_MS
+from signspot.errors import InputError
+from signspot.features.store_disk import make_folder
+from signspot.formats.corpus_source import CorpusSource, TimedAnnotation, write_corpus_manifest
+from signspot.formats.dictionary_source import write_dictionary_manifest
+from signspot.formats.safe_json import read_json, write_json
+from signspot.formats.subtitle_files import write_subtitles
+from signspot.formats.truth import SignedSign, write_truth
+from signspot.learning.splits import WordSplit, write_split
+from signspot.media.writer import VideoWriter
+from signspot.workflows.tracks import Progress
+from signspot.world.baseline import raw_joint_scores
+from signspot.world.broadcast import EpisodePerformance
+from signspot.world.motion import Performance
+from signspot.world.presets import preset_named
+from signspot.world.preview import write_preview
+from signspot.world.render import SIDE, render_frames
+from signspot.world.render_scene import Broadcast, Scene
+from signspot.world.simulation import World
+from signspot.world.statistics import Comparison, world_statistics
+
+_RIGHTS = Rights(
+    holder="signspot",
+    licence="Apache-2.0",
+    may_train=True,
+    may_display=True,
+    may_export_clips=True,
+    may_share_embeddings=True,
+)
+_CARD = "world.json"
+# Where the signer is: alone in a studio, or in the corner of a broadcast.
+_STUDIO, _BROADCAST = SignerBox(0.1, 0.05, 0.9, 0.85), SignerBox(0.28, 0.165, 1.0, 0.885)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldRequest:
+    """Which world, and where to put it."""
+
+    folder: Path
+    preset: str = "demo"
+    seed: int = 0
+    side: int = SIDE  # of the pictures
+    workers: int = 0  # processes that draw; 0: one per core
+
+
+@dataclass(frozen=True, slots=True)
+class WorldFolder:
+    """The files of a world."""
+
+    folder: Path
+
+    @property
+    def dictionary(self) -> Path:
+        """The dictionary, as every command takes one."""
+        return self.folder / "dictionary"
+
+    @property
+    def corpus(self) -> Path:
+        """The episodes of both splits, as every command takes a corpus."""
+        return self.folder / "corpus"
+
+    @property
+    def split(self) -> Path:
+        """The words that are trained and those that are only tested."""
+        return self.folder / "split.json"
+
+    @property
+    def truth(self) -> Path:
+        """Every sign of every episode."""
+        return self.folder / "truth.parquet"
+
+
+def make_world(request: WorldRequest, progress: Progress | None = None) -> WorldFolder:
+    """Draw and write a world; clips and episodes that are there already are kept, so that it can be continued."""
+    world = World.of(preset_named(request.preset), request.seed)
+    made = WorldFolder(request.folder)
+    _claim(request, world)
+    for folder in (made.dictionary / "clips", made.corpus / "episodes"):
+        make_folder(folder)
+    entries = world.dictionary_entries()
+    episode_ids = (*world.episodes("train"), *world.episodes("test"))
+    tasks: list[Callable[[], None]] = [_EpisodeTask(world, name, made, request.side) for name in episode_ids]
+    tasks += [_EntryTask(world, entry, made, request.side) for entry in entries]
+    for done in _in_parallel(tasks, request.workers):
+        if progress is not None:
+            progress("drawing the world", done, len(tasks))
+    _write_tables(world, made, entries, [world.perform_episode(name) for name in episode_ids])
+    return made
+
+
+def _claim(request: WorldRequest, world: World) -> None:
+    """Make the folder ours, or refuse one that holds something else, or another world."""
+    card = {
+        "format": "signspot-world",
+        "preset": world.preset.name,
+        "version": world.preset.version,
+        "seed": request.seed,
+        "side": request.side,
+    }
+    folder, path = request.folder, request.folder / _CARD
+    if path.exists():
+        if read_json(path) != card:
+            raise InputError(folder, "holds another world", "name another folder, or give the same preset and seed")
+        return
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(folder, "is there already and holds no world", "name a new folder")
+    make_folder(folder)
+    write_json(card, path)
+
+
+@dataclass(frozen=True, slots=True)
+class _EntryTask:
+    world: World
+    entry: Entry
+    made: WorldFolder
+    side: int
+
+    def __call__(self) -> None:
+        path = _clip(self.made, self.entry)
+        if not path.exists():
+            _film(self.world.perform_entry(self.entry), None, path, self.side)
+
+
+@dataclass(frozen=True, slots=True)
+class _EpisodeTask:
+    world: World
+    name: str
+    made: WorldFolder
+    side: int
+
+    def __call__(self) -> None:
+        path = _video(self.made, self.name)
+        if not path.exists():
+            number = (*self.world.episodes("train"), *self.world.episodes("test")).index(self.name)
+            scene = Broadcast(self.world.seed * 10_007 + number)
+            _film(self.world.perform_episode(self.name).performance, scene, path, self.side)
+
+
+def _film(performance: Performance, scene: Scene | None, path: Path, side: int) -> None:
+    frames = render_frames(performance.points, performance.mouth, performance.signer.appearance, scene, side=side)
+    with VideoWriter(path, width=side, height=side) as writer:
+        for number, frame in enumerate(frames):
+            writer.write(frame, number * FRAME_MS)
+
+
+def _in_parallel(tasks: list[Callable[[], None]], workers: int) -> Iterator[int]:
+    """Run the tasks, the long ones first, and count."""
+    with ProcessPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
+        for done, _ in enumerate(pool.map(_run, tasks, chunksize=1), start=1):
+            yield done
+
+
+def _run(task: Callable[[], None]) -> None:
+    task()
+
+
+def _clip(made: WorldFolder, entry: Entry) -> Path:
+    return made.dictionary / "clips" / f"{entry.entry_id}.mp4"
+
+
+def _video(made: WorldFolder, episode_id: str) -> Path:
+    return made.corpus / "episodes" / f"{episode_id}.mp4"
+
+
+def _write_tables(
+    world: World, made: WorldFolder, entries: tuple[Entry, ...], episodes: list[EpisodePerformance]
+) -> None:
+    filmed = [replace(entry, video=_clip(made, entry), rights=_RIGHTS, box=_STUDIO) for entry in entries]
+    write_dictionary_manifest(
+        Dictionary.of("world", filmed, made.dictionary), made.dictionary / "dictionary.json", overwrite=True
+    )
+    for episode in episodes:
+        write_subtitles(episode.subtitles, _video(made, episode.episode_id).with_suffix(".vtt"), overwrite=True)
+    write_corpus_manifest(_corpus(made, episodes), made.corpus / "corpus.json", overwrite=True)
+    write_truth(_truth(episodes), made.truth, overwrite=True)
+    train = tuple(word for word in world.annotated_words if word not in world.test_words)
+    drawn = "one of each stratum of frequency, by the world"
+    write_split(WordSplit(train, tuple(world.test_words), world.seed, drawn), made.split, overwrite=True)
+
+
+def _corpus(made: WorldFolder, episodes: list[EpisodePerformance]) -> CorpusSource:
+    listed = tuple(
+        Episode(
+            video_id=episode.episode_id,
+            video=_video(made, episode.episode_id),
+            subtitles=_video(made, episode.episode_id).with_suffix(".vtt"),
+            signer=episode.performance.signer.signer_id,
+            language="qaa",
+            split=episode.split,
+            rights=_RIGHTS,
+            box=_BROADCAST,
+        )
+        for episode in episodes
+    )
+    annotations = tuple(
+        TimedAnnotation(
+            video_id=episode.episode_id,
+            word=annotation.word,
+            frame=annotation.frame,
+            confidence=annotation.confidence,
+            source=annotation.source,
+        )
+        for episode in episodes
+        for annotation in episode.annotations
+    )
+    return CorpusSource(listed, annotations)
+
+
+def _truth(episodes: list[EpisodePerformance]) -> Iterator[SignedSign]:
+    for episode in episodes:
+        for token in episode.truth:
+            yield SignedSign(
+                video_id=episode.episode_id,
+                start_frame=token.span.start,
+                stop_frame=token.span.stop,
+                word=token.word,
+                variant=token.variant,
+                form=token.form_id,
+                signer=token.signer_id,
+            )
+
+
+def preview_world(folder: Path, preset: str, seed: int) -> tuple[Path, ...]:
+    """Pictures of a world; `folder` is made if need be, and pictures of the same names are replaced."""
+    make_folder(folder)
+    return write_preview(World.of(preset_named(preset), seed), folder)
+
+
+@dataclass(frozen=True, slots=True)
+class WorldMeasures:
+    """How a world compares with the paper's corpora, and how hard it is for the weakest baseline."""
+
+    preset: str
+    version: int
+    seed: int
+    statistics: tuple[Comparison, ...]
+    mean_ap: float
+    recall_at_5: float
+    localisation: float
+    chance_mean_ap: float
+
+    def as_json(self) -> dict[str, object]:
+        """For scripts."""
+        return asdict(self)
+
+
+def measure_world(preset: str, seed: int) -> WorldMeasures:
+    """Perform the test episodes and compare raw joints."""
+    world = World.of(preset_named(preset), seed)
+    scores = raw_joint_scores(world)
+    return WorldMeasures(
+        preset,
+        world.preset.version,
+        seed,
+        world_statistics(world),
+        scores.mean_ap,
+        scores.recall_at_5,
+        scores.localisation,
+        scores.chance_mean_ap,
+    )
