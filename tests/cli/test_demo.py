@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import io
 import json
 import re
 from collections.abc import Iterator
@@ -54,11 +56,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     arguments = ["demo", str(here / "out"), "--preset", "tiny", "--model", str(model), "--epochs", "2"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(PRESETS, "tiny", TINY)
-        printed: list[str] = []
-        with pytest.MonkeyPatch.context() as listening:
-            listening.setattr("typer.echo", lambda line="", **_: printed.append(str(line)))
-            assert main.run(arguments) == 0, printed
-        yield Ran(here / "out", arguments, "\n".join(printed))
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            assert main.run(arguments) == 0
+        yield Ran(here / "out", arguments, printed.getvalue())
 
 
 def test_it_says_what_it_is_and_what_to_do_next(ran: Ran) -> None:
