@@ -145,8 +145,9 @@ def test_reading_to_the_end_leaves_no_process(video: Path) -> None:
 
 
 WAITING_READER = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell in the background starts programs that ignore it
 from signspot.media.reader import VideoReader
 with VideoReader(Path(sys.argv[1])) as reader:
     for frame in reader:
