@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench soak experiments docs clean
+.PHONY: help demo test lint bench soak experiments model docs clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -36,8 +36,12 @@ bench: $(READY) ## timings, one script per speed claim
 experiments: $(READY) ## the paper's tables
 	@for script in $(wildcard experiments/*/run.py); do $(BIN)/python $$script || exit 1; done
 
+model: $(READY) ## train the landmark model that is shipped; leaves it in build/landmark-model
+	$(BIN)/python experiments/landmark_model/train.py build/landmark-model
+
 docs: $(READY) ## regenerate the generated pages of docs/
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/results.py
 
 clean: ## remove what make made
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .hypothesis

@@ -21,7 +21,10 @@ from signspot.cli.main import app
 
 COMMANDS = (
     ("spot",),
+    ("annotate",),
+    ("calibrate",),
     ("embed",),
+    ("landmarks",),
     ("demo",),
     ("dictionary", "check"),
     ("dictionary", "import"),
@@ -34,6 +37,14 @@ COMMANDS = (
     ("train", "material"),
     ("train", "embedding"),
     ("train", "compare"),
+    ("evaluate",),
+    ("lookup",),
+    ("variants",),
+    ("mine", "find"),
+    ("mine", "accept"),
+    ("friends",),
+    ("export",),
+    ("why",),
 )
 
 

@@ -23,6 +23,7 @@ from signspot.learning.run_folder import RunFolder
 from signspot.learning.trunk_config import TrunkRunConfig
 from signspot.learning.trunk_stages import TrunkData
 from signspot.media.transforms import shape_frame
+from signspot.models.checkpoints import load_checkpoint, save_checkpoint
 from signspot.world.motion import Performance
 from signspot.world.presets import preset_named
 from signspot.world.render import render_frames
@@ -44,8 +45,10 @@ CONFIG = TrunkRunConfig(
     pose_epochs=16,
     stage1_epochs=0,
     decay_epochs=(12, 15),
+    flip_probability=0.0,  # left-handed signers are among the world's own
     batch_size=16,
-    learning_rate=0.05,
+    optimiser="adamw",  # SGD stays where one mean posture is answered for every clip (README)
+    learning_rate=1e-3,
     batch_norm_momentum=0.05,
     seed=SEED,
 )
@@ -110,7 +113,7 @@ def _cut(performance: Performance, span: FrameSpan) -> Performance:
 
 
 def main(run: Path, n_episodes: int) -> None:
-    """Draw, train, and leave the trunk in RUN/last.safetensors."""
+    """Draw, train, and leave the trunk in RUN/world-v1.safetensors."""
     world = World.of(preset_named("small"), SEED)
     drawings: list[Task] = []
     places: list[ClipPlace] = []
@@ -130,6 +133,14 @@ def main(run: Path, n_episodes: int) -> None:
     folder = RunFolder(run)
     with folder.opened(CONFIG, data.fingerprints(), "resume" if run.exists() else "new"):
         train_trunk(CONFIG, data, folder, TrunkControls(progress=told))
+    write_shipped(folder.last, run / "world-v1.safetensors")
+
+
+def write_shipped(trained: Path, shipped: Path) -> None:
+    """The same weights under the name they are shipped by; the words were never told, so the card lists none."""
+    trunk = load_checkpoint(trained)
+    card = replace(trunk.card, name=shipped.stem, vocabulary=(), licence="Apache-2.0")
+    save_checkpoint(shipped, trunk.weights, card, overwrite=True)
 
 
 def told(moment: object) -> None:
@@ -138,4 +149,4 @@ def told(moment: object) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "world-trunk"), int(sys.argv[2]) if len(sys.argv) > 2 else 60)
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "world-trunk"), int(sys.argv[2]) if len(sys.argv) > 2 else 24)

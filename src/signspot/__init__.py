@@ -21,20 +21,28 @@ if TYPE_CHECKING:
     from signspot.domain.tracks import Embedder, EmbeddingTrack, SimilarityTrack
     from signspot.domain.words import Word, normalise
     from signspot.errors import InputError, SignspotError
+    from signspot.evaluation.presence import Calibration
+    from signspot.formats.calibration_file import read_calibration
     from signspot.media.reader import VideoReader
     from signspot.models.zoo import load_model
     from signspot.text.subtitles import read_subtitles
+    from signspot.workflows.annotate import Annotated, annotate
     from signspot.workflows.check import check_corpus, check_dictionary
     from signspot.workflows.library import embed, open_dictionary
+    from signspot.workflows.lookup import Lookup, LookupOptions, lookup
     from signspot.workflows.spot import SpotOptions, spot
 
 __all__ = [
+    "Annotated",
+    "Calibration",
     "Dictionary",
     "Embedder",
     "EmbeddingTrack",
     "Entry",
     "FrameSpan",
     "InputError",
+    "Lookup",
+    "LookupOptions",
     "MillisSpan",
     "SignspotError",
     "SimilarityTrack",
@@ -46,12 +54,15 @@ __all__ = [
     "VideoReader",
     "Word",
     "WordAnswer",
+    "annotate",
     "check_corpus",
     "check_dictionary",
     "embed",
     "load_model",
+    "lookup",
     "normalise",
     "open_dictionary",
+    "read_calibration",
     "read_subtitles",
     "spot",
 ]
@@ -64,12 +75,16 @@ _HOMES = {
     "domain.spans": ("FrameSpan", "MillisSpan", "TimeAxis"),
     "domain.tracks": ("Embedder", "EmbeddingTrack", "SimilarityTrack"),
     "domain.words": ("Word", "normalise"),
+    "evaluation.presence": ("Calibration",),
+    "formats.calibration_file": ("read_calibration",),
     "errors": ("InputError", "SignspotError"),
     "media.reader": ("VideoReader",),
     "models.zoo": ("load_model",),
     "text.subtitles": ("read_subtitles",),
+    "workflows.annotate": ("Annotated", "annotate"),
     "workflows.check": ("check_corpus", "check_dictionary"),
     "workflows.library": ("embed", "open_dictionary"),
+    "workflows.lookup": ("Lookup", "LookupOptions", "lookup"),
     "workflows.spot": ("SpotOptions", "spot"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -5,7 +5,7 @@ import pytest
 
 from signspot.domain.tracks import FloatArray
 from signspot.errors import InputError
-from signspot.evaluation.confusion import MinimalPair, minimal_pair_report
+from signspot.evaluation.confusion import MinimalPair, look_alike_pairs, minimal_pair_report
 from signspot.evaluation.protocol import ProtocolOptions, score_passages
 from tests.evaluation.embedded import random_gallery, random_passages, true_passages
 
@@ -91,3 +91,32 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         minimal_pair_report(np.zeros((2, 5), np.float32), WORDS, np.array([0]), [])
     with pytest.raises(InputError, match="one row for each passage"):
         minimal_pair_report(np.zeros((0, 5), np.float32), WORDS, np.empty(0, np.int64), [])
+
+
+def test_words_that_are_each_others_nearest_are_a_pair() -> None:
+    angles = np.radians([0, 90, 5, 92, 40, 180])  # of the entries of words 3, 5, 4, 5, 6, 7
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    pairs = look_alike_pairs(vectors, np.array([3, 5, 4, 5, 6, 7]))
+    # 6 is nearest to 4, but 4 is nearest to 3; 7 is nearest to 5, and 5 to 6.
+    assert pairs == (MinimalPair(3, 4, "look alike"),)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_are_mutual_and_no_word_is_in_two(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    gallery = random_gallery(rng, np.repeat(np.arange(20), 2), d=4)
+    cosine = gallery.vectors.astype(np.float64) @ gallery.vectors.T.astype(np.float64)
+    alike = cosine.reshape(20, 2, 20, 2).max(axis=(1, 3))
+    np.fill_diagonal(alike, -2)
+    expected = {
+        (a, int(alike[a].argmax())) for a in range(20) if alike[alike[a].argmax()].argmax() == a < alike[a].argmax()
+    }
+    pairs = look_alike_pairs(gallery.vectors, gallery.words)
+    assert {(pair.first, pair.second) for pair in pairs} == expected and expected
+    assert len({word for pair in pairs for word in (pair.first, pair.second)}) == 2 * len(pairs)
+
+
+def test_one_word_has_nothing_to_be_taken_for() -> None:
+    assert look_alike_pairs(np.eye(3, dtype=np.float32), np.zeros(3, np.int64)) == ()
+    with pytest.raises(InputError, match="give pairs"):
+        look_alike_pairs(np.eye(3, dtype=np.float32), np.zeros(2, np.int64))

@@ -72,15 +72,17 @@ def test_a_state_that_is_not_there_is_refused(tmp_path: Path) -> None:
         load_state(tmp_path / "state.safetensors")
 
 
-def trained(steps: int) -> tuple[nn.Module, torch.optim.SGD]:
+def trained(steps: int, *, adamw: bool = False) -> tuple[nn.Module, torch.optim.Optimizer]:
     torch.manual_seed(1)
     network = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
-    optimiser = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+    optimiser: torch.optim.Optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
+    if adamw:
+        optimiser = torch.optim.AdamW(network.parameters(), lr=0.1)
     continued(network, optimiser, range(steps))
     return network, optimiser
 
 
-def continued(network: nn.Module, optimiser: torch.optim.SGD, steps: range) -> None:
+def continued(network: nn.Module, optimiser: torch.optim.Optimizer, steps: range) -> None:
     for step in steps:
         rows = torch.randn(8, 4, generator=torch.Generator().manual_seed(step))
         optimiser.zero_grad()
@@ -88,11 +90,12 @@ def continued(network: nn.Module, optimiser: torch.optim.SGD, steps: range) -> N
         optimiser.step()
 
 
-def test_a_network_and_its_optimiser_continue_to_the_bit(tmp_path: Path) -> None:
-    network, optimiser = trained(5)
+@pytest.mark.parametrize("adamw", [False, True])
+def test_a_network_and_its_optimiser_continue_to_the_bit(tmp_path: Path, adamw: bool) -> None:
+    network, optimiser = trained(5, adamw=adamw)
     save_state(tmp_path / "s.safetensors", training_tensors(network, optimiser), {})
     continued(network, optimiser, range(5, 9))
-    other, other_optimiser = trained(0)
+    other, other_optimiser = trained(0, adamw=adamw)
     restore_training(other, other_optimiser, load_state(tmp_path / "s.safetensors").tensors)
     continued(other, other_optimiser, range(5, 9))
     for name, tensor in network.state_dict().items():
@@ -105,6 +108,6 @@ def test_the_state_of_another_network_is_no_value() -> None:
     with pytest.raises(ValueError, match="state_dict"):
         restore_training(network, torch.optim.SGD(network.parameters(), lr=0.1), tensors)
     network2, optimiser2 = trained(0)
-    wrong = {name: tensor.new_zeros(7) if name.startswith("momentum.0") else tensor for name, tensor in tensors.items()}
-    with pytest.raises(ValueError, match=r"the momentum of 0\.weight has the shape"):
+    wrong = {name: tensor.new_zeros(7) if name.startswith("momentum") else tensor for name, tensor in tensors.items()}
+    with pytest.raises(ValueError, match=r"momentum_buffer of 0\.weight has the shape"):
         restore_training(network2, optimiser2, wrong)

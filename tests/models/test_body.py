@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.models.body import body_of, in_body_coordinates, mirrored
+from signspot.models.body import Part, body_of, bridged, in_body_coordinates, mirrored
 from tests.models.signing import LEFT, POSE, RIGHT, moved, signing
 
 SIDES = ("left", "right")
@@ -113,3 +113,23 @@ def test_a_signer_seen_from_the_side_stays_within_ten_units() -> None:
 def test_other_layouts_are_refused() -> None:
     with pytest.raises(ValueError, match=r"instead of \(\.\.\., 258\)"):
         mirrored(torch.zeros(16, 225))
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=4))
+def test_gaps_are_bridged_on_a_straight_line_and_ends_are_held(pattern: list[list[bool]]) -> None:
+    found = torch.tensor(pattern)
+    values = torch.rand(len(pattern), 6)
+    points = torch.where(found, values, 0.0)[..., None, None].expand(-1, -1, 2, 3)
+    whole = bridged(Part(points, found))
+    for window, frames in enumerate(pattern):
+        known = [frame for frame in range(6) if frames[frame]]
+        assert whole.is_known[window].tolist() == [bool(known)] * 6
+        for frame in range(6):
+            before, after = [k for k in known if k <= frame], [k for k in known if k >= frame]
+            first, last = (before or after or [0])[-1 if before else 0], (after or before or [0])[0 if after else -1]
+            share = (frame - first) / (last - first) if last > first else 0.0
+            expected = (1 - share) * points[window, first] + share * points[window, last]
+            torch.testing.assert_close(whole.points[window, frame], expected)
+            nearest = min((abs(frame - k) for k in known), default=6)
+            assert whole.distance[window, frame] == nearest

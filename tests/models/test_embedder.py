@@ -13,10 +13,11 @@ import torch
 from signspot.domain.tracks import Embedder, FrameShape
 from signspot.errors import InputError
 from signspot.media.transforms import Normalisation, normalised
-from signspot.models.backends import TorchBackend
+from signspot.models.backends import Program, TorchBackend
 from signspot.models.checkpoints import Checkpoint, ModelCard, import_checkpoint, save_checkpoint
 from signspot.models.embedder import EmbedderSettings, VideoEmbedder, embedder_from_checkpoint
 from signspot.models.head import Head, HeadConfig
+from signspot.models.i3d import I3D, I3DConfig
 from signspot.models.staged import fingerprint_of
 from tests.models.networks import embedder_of, moving_frames, relative_error, tiny_head, tiny_i3d, tiny_s3d
 
@@ -229,3 +230,27 @@ def test_a_head_alone_is_no_model() -> None:
     weights = {f"mlp.{name}": tensor for name, tensor in head.state_dict().items()}
     with pytest.raises(InputError, match="there is no trunk, only a head"):
         embedder_from_checkpoint(Checkpoint(ModelCard(name="head", architecture="mlp"), weights), backend="torch")
+
+
+@pytest.mark.parametrize(
+    ("width", "crop", "rows"), [(1.0, 224, 2), (0.25, 224, 8), (0.25, 112, 32), (0.25, 64, 64), (0.0625, 32, 64)]
+)
+def test_a_small_network_takes_more_rows_at_a_time(width: float, crop: int, rows: int) -> None:
+    """A step takes about the memory of two clips of a full-size network."""
+    model = VideoEmbedder(I3D(I3DConfig(classes=2, width=width)), None, settings(frame_shape=FrameShape(crop, crop)))
+    assert model.rows_per_step == rows
+
+
+def test_few_clips_are_not_filled_up_to_a_long_batch() -> None:
+    """A program computes all rows it was compiled for: the five clips of a dictionary entry must not cost 64."""
+    compiled: list[int] = []
+
+    class Noted(TorchBackend):
+        def compiled(self, network: torch.nn.Module, examples: tuple[torch.Tensor, ...]) -> Program:
+            compiled.append(len(examples[0]))
+            return lambda clips: (torch.zeros(len(clips), 64),)
+
+    for count, rows in ((1, 8), (5, 8), (31, 8), (32, 64), (70, 64)):
+        model = embedder_of(I3D(I3DConfig(classes=2, width=0.0625)), side=32, backend=Noted())
+        assert len(model.trunk_vectors(np.zeros((count, 16, 32, 32, 3), np.uint8))) == count
+        assert compiled.pop() == rows and not compiled

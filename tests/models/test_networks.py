@@ -114,7 +114,7 @@ def test_a_landmark_model_gives_the_numbers_of_its_networks(tmp_path: Path) -> N
 def test_pictures_and_landmarks_are_not_confused(tmp_path: Path) -> None:
     landmarks = saved(tmp_path / "l.safetensors", TRUNKS["landmarks"](), None)
     pictures = saved(tmp_path / "p.safetensors", TRUNKS["narrow i3d"](), None)
-    with pytest.raises(InputError, match="it sees landmarks, not pictures"):
+    with pytest.raises(InputError, match="sees landmarks, not pictures"):
         embedder_from_checkpoint(landmarks)
     with pytest.raises(InputError, match="it sees pictures, not landmarks"):
         landmark_embedder_from_checkpoint(pictures)

@@ -13,7 +13,7 @@ from signspot.domain.dictionary import Entry
 from signspot.domain.spans import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
 from signspot.domain.words import Word
-from signspot.spotting.similarity import similarity
+from signspot.spotting.similarity import similarities, similarity
 
 WORD = Word("apple")
 numbers = st.floats(-1e6, 1e6, width=32) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0])
@@ -72,3 +72,19 @@ def test_a_long_track_of_halves_is_compared_like_a_short_one() -> None:
     cosine = similarity(track(windows), entries(references)).cosine
     exact = windows.astype(float) / np.linalg.norm(windows.astype(float), axis=1, keepdims=True)
     np.testing.assert_allclose(cosine, exact, atol=1e-6)
+
+
+def test_many_words_at_once_are_what_they_are_one_by_one() -> None:
+    rng = np.random.default_rng(0)
+    windows = track(rng.normal(size=(40, 8)).astype(np.float32))
+    words = [
+        dataclasses.replace(entries(rng.normal(size=(n, 8)).astype(np.float32)), word=Word(f"w{n}"))
+        for n in (3, 0, 250, 7, 300, 1)
+    ]
+    together = list(similarities(windows, words))
+    assert [one.word for one in together] == [one.word for one in words]
+    for one, word in zip(together, words, strict=True):
+        assert one.entries == word.entries
+        assert np.abs(one.cosine - similarity(windows, word).cosine).max(initial=0) < 1e-6
+    with pytest.raises(ValueError, match="entries by"):
+        list(similarities(windows, [words[0], dataclasses.replace(words[3], fingerprint="g")]))

@@ -48,6 +48,20 @@ def _padded(material: Material, dim: int) -> Material:
     return replace(material, tracks=tracks, entry_vectors=wide(material.entry_vectors, dim))
 
 
+@dataclass(frozen=True)
+class Margin:
+    """Mean average precisions of words that were never annotated."""
+
+    chance: float
+    watch_lookup: float
+    full_dictionary: float
+
+    @classmethod
+    def of(cls, pupils: tuple[Pupil, ...]) -> Margin:
+        scores = {row.name: row.mean_ap for row in table_of(pupils)}
+        return cls(scores["chance"], scores["watch-lookup"], scores["full-dictionary"])
+
+
 def quiet(step: str, done: float, total: float | None) -> None:
     assert 0 <= done <= (total or done)
 
@@ -65,6 +79,23 @@ def test_reading_finds_words_that_were_never_annotated(pupils: tuple[Pupil, ...]
     assert scores["full-dictionary"] > 3 * chance.mean_ap
     assert scores["full-dictionary"] > scores["trunk alone"]
     assert chance.is_chance and 0 < chance.mean_ap < 0.2
+
+
+@pytest.fixture(scope="module")
+def margins(pupils: tuple[Pupil, ...], tmp_path_factory: pytest.TempPathFactory) -> list[Margin]:
+    """Of three seeds, each with a planted world, weights and minibatches of its own."""
+    found = [Margin.of(pupils)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demo_methods, "METHODS", (METHODS[2], METHODS[-1]))
+        for seed in (1, 2):
+            found.append(Margin.of(compare_methods(classroom(seed), tmp_path_factory.mktemp("heads"), quiet)))
+    return found
+
+
+def test_reading_every_word_clearly_beats_chance_and_watching_for_every_seed(margins: list[Margin]) -> None:
+    for margin in margins:
+        assert margin.full_dictionary > 2 * margin.chance, margins
+        assert margin.full_dictionary > 1.2 * margin.watch_lookup, margins
 
 
 def test_a_learned_model_gives_the_scores_of_the_table_when_it_is_loaded(pupils: tuple[Pupil, ...]) -> None:
@@ -116,7 +147,7 @@ class Direct:
         return unit
 
 
-def test_one_absent_word_in_twenty_passes_the_threshold() -> None:
+def test_one_absent_word_in_five_passes_the_threshold() -> None:
     train, test = planted(WORLD, 3, n_train=40, n_test=5)
     split = WordSplit(WORLD.annotated, WORLD.unannotated, 0, "by hand")
     room = replace(classroom(3), train=train, test=test, split=split)
@@ -130,4 +161,4 @@ def test_one_absent_word_in_twenty_passes_the_threshold() -> None:
                 entries = model.head_vectors(train.entry_vectors[train.entry_word == number])
                 peaks.append(max(float(window @ entry) for window in windows for entry in entries))
     found = threshold_of(model, room)  # type: ignore[arg-type]
-    assert sum(peak > found for peak in peaks) / len(peaks) == pytest.approx(0.05, abs=0.01)
+    assert sum(peak > found for peak in peaks) / len(peaks) == pytest.approx(0.2, abs=0.01)

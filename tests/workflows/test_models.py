@@ -58,7 +58,7 @@ def test_a_released_model_is_fetched_imported_listed_and_loaded(server: str, tmp
 
 def test_the_built_in_model_needs_no_folder(tmp_path: Path) -> None:
     assert load_model("colour").name == "colour"
-    assert [model.name for model in known_models(tmp_path / "none")] == ["colour", "world-v1"]
+    assert [model.name for model in known_models(tmp_path / "none")] == ["colour", "landmark-v1", "world-v1"]
 
 
 def test_a_damaged_model_is_listed_as_such(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from signspot.features.rows import RowFile
 from signspot.features.store import FeatureStore, open_store
 from signspot.media.reader import media_sha256
 from signspot.media.writer import VideoWriter
+from signspot.models import embedder as embedder_module
 from signspot.models.colour import ColourEmbedder
 from signspot.models.embedder import VideoEmbedder
 from signspot.models.head import Head, HeadConfig
@@ -130,6 +131,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
         put(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(rows_module, "BLOCK_ROWS", 8)
+    monkeypatch.setattr(embedder_module, "_MOST_ROWS", 2)  # as of a full-size network
     monkeypatch.setattr(RowFile, "append", watched_append)
     monkeypatch.setattr(FeatureStore, "put", watched_put)
     return watch

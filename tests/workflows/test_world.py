@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from signspot.domain.spans import FRAME_MS
 from signspot.errors import InputError
 from signspot.formats.corpus_source import read_corpus
 from signspot.formats.dictionary_source import read_dictionary
+from signspot.formats.pose_files import landmarks_beside, read_pose
 from signspot.formats.truth import read_truth
 from signspot.learning.splits import read_split
 from signspot.media.reader import VideoReader
@@ -71,6 +73,22 @@ def test_a_world_is_an_ordinary_corpus_and_dictionary(files: WorldFolder) -> Non
     assert not set(split.train) & set(split.test)
 
 
+def test_landmarks_lie_beside_every_video_where_the_signer_is(files: WorldFolder) -> None:
+    world = World.of(TINY, 0)
+    for entry in world.dictionary_entries():
+        performance = world.perform_entry(entry)
+        read = read_pose(files.dictionary / "clips" / f"{entry.entry_id}.pose")
+        assert np.allclose(read.track.points, world.detected(performance, entry.entry_id), atol=1e-5)
+        assert len(read.track.axis) == len(performance) and read.aspect == 1
+    for listed in read_corpus(files.corpus).episodes:
+        beside = landmarks_beside(listed.video)
+        assert beside is not None and listed.box is not None
+        pose = read_pose(beside).track.points[:, 4 * 11 : 4 * 13].reshape(-1, 2, 4)  # the shoulders
+        assert ((pose[..., 0] > listed.box.left) & (pose[..., 0] < listed.box.right)).all()
+        clean = world.perform_episode(listed.video_id).performance.points[:, 4 * 11 : 4 * 13].reshape(-1, 2, 4)
+        assert np.abs(pose[..., 0] - (0.24 + 0.9 * clean[..., 0])).max() < 0.1  # as in render_scene.Broadcast
+
+
 def test_the_truth_names_every_sign(files: WorldFolder) -> None:
     truth = read_truth(files.truth)
     performed = World.of(TINY, 0).perform_episode("train-0000")
@@ -93,6 +111,7 @@ def test_making_it_again_continues_where_it_was_cut_off(files: WorldFolder, tmp_
     files = WorldFolder(shutil.copytree(files.folder, tmp_path / "w"))
     (files.corpus / "episodes" / "train-0000.mp4").unlink()
     files.truth.unlink()
+    (files.corpus / "episodes" / "test-0000.pose").unlink()
     kept = files.corpus / "episodes" / "test-0000.mp4"
     before = kept.stat().st_mtime_ns
     made(tmp_path / "w")

@@ -21,7 +21,7 @@ def demo(
     seed: int = typer.Option(0, min=0, help="Another seed is another world: give another DIR too."),
     model: str = typer.Option("world-v1", hidden=True),
     preset: str = typer.Option("demo", hidden=True),
-    epochs: int = typer.Option(40, min=1, hidden=True),
+    epochs: int = typer.Option(100, min=1, hidden=True),
 ) -> None:
     """Make a signing world, learn to spot signs in it, and find some that were never annotated: some minutes."""
     # torch takes seconds to load, and every command passes through here.
@@ -69,5 +69,5 @@ def _print_findings(result: Demonstration) -> None:
     typer.echo(
         f"\n{spotted.episode.video_id}: of {len(mentions)} times that a test word is in a subtitle and signed near it, "
         f"{spotted.methods[-1]} points at the sign {n_in_place} times.\n"
-        f"With a threshold of {answer.threshold:.2f}: {len(list(answer))} findings, {spotted.n_right} of them right."
+        f"With a threshold of {answer.threshold:.4f}: {len(list(answer))} findings, {spotted.n_right} of them right."
     )

@@ -15,7 +15,26 @@ from collections.abc import Sequence
 
 import typer
 
-from signspot.cli import check, demo, dictionary_build, embed, models, spot, train, world
+from signspot.cli import (
+    annotate,
+    calibrate,
+    check,
+    demo,
+    dictionary_build,
+    embed,
+    evaluate,
+    export,
+    friends,
+    landmarks,
+    lookup,
+    mine,
+    models,
+    spot,
+    train,
+    variants,
+    why,
+    world,
+)
 from signspot.errors import SignspotError, one_line
 
 BUG = 4
@@ -48,7 +67,17 @@ def _options(
 
 app.command("demo")(demo.demo)
 app.command("spot")(spot.spot)
+app.command("annotate")(annotate.annotate)
+app.command("calibrate")(calibrate.calibrate)
 app.command("embed")(embed.embed)
+app.command("landmarks")(landmarks.landmarks)
+app.command("evaluate")(evaluate.evaluate)
+app.command("lookup")(lookup.lookup)
+app.command("variants")(variants.variants)
+app.command("friends")(friends.friends)
+app.command("export")(export.export)
+app.command("why")(why.why)
+app.add_typer(mine.app, name="mine")
 check.dictionary_app.command("build")(dictionary_build.build)
 app.add_typer(check.dictionary_app, name="dictionary")
 app.add_typer(check.corpus_app, name="corpus")

@@ -39,23 +39,27 @@ def print_answer(answer: VideoAnswer) -> None:
     found = list(answer)
     if found:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("from", "to", "word", "variant", "cosine", "dictionary entry"):
-            table.add_column(heading, justify="right" if heading == "cosine" else "left", overflow="fold")
+        for heading in ("from", "to", "word", "variant", "cosine", "presence", "dictionary entry"):
+            is_number = heading in ("cosine", "presence")
+            table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
         for one in found:
             start, stop = clock(one.span_ms.start), clock(one.span_ms.stop)
-            cells = (start, stop, one.word, one.variant, f"{one.cosine:.3f}", one.entry_id)
+            sure = "?" if one.presence is None else f"{one.presence.probability:.0%}"
+            cells = (start, stop, one.word, one.variant, f"{one.cosine:.3f}", sure, one.entry_id)
             table.add_row(*(Text(one_line(cell)) for cell in cells))
         console.print(table)
     for word in answer.words:
         if not word.spottings:
-            console.print(Text(one_line(f"{word.word}: {_absence(word, answer.threshold)}")))
-    if found:
-        console.print(Text("cosine: -1 to 1; no probability yet, this model is not calibrated", style="dim"))
+            console.print(Text(one_line(f"{word.word}: {_absence(word, answer)}")))
+    if found and all(one.presence is None for one in found):
+        console.print(Text("presence: uncalibrated, no probability is known (see `signspot calibrate`)", style="dim"))
 
 
-def _absence(word: WordAnswer, threshold: float) -> str:
+def _absence(word: WordAnswer, answer: VideoAnswer) -> str:
     if word.searched_ms == ():
         return "not searched: no subtitle mentions it"
     if word.best_cosine is None:
         return "not found: no window could be compared"
-    return f"not found (closest {word.best_cosine:.3f}, needed {threshold:.3f})"
+    if word.presence is not None:
+        return f"absent with a probability of {1 - word.presence.probability:.0%} (closest {word.best_cosine:.3f})"
+    return f"not found (closest {word.best_cosine:.3f}, needed {answer.threshold:.3f}; uncalibrated)"

@@ -9,20 +9,39 @@ import typer
 from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.progress import progress_bars
 from signspot.cli.show import print_answer, print_json, warn, warn_of
-from signspot.errors import one_line
+from signspot.errors import InputError, one_line
 from signspot.formats.tables import answer_record
 from signspot.text.subtitles import SubtitleOptions
 from signspot.workflows.outputs import SHARED, Output, Outputs
 from signspot.workflows.spot import SpotOptions
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
+from signspot.workflows.spot_queries import read_words
 
 FAILURES_FOUND = 1
+_KINDS = (
+    Output.CSV,
+    Output.JSON,
+    Output.JSONL,
+    Output.PARQUET,
+    Output.VTT,
+    Output.SRT,
+    Output.EAF,
+    Output.VIA,
+    Output.PLOT,
+    Output.VIDEO,
+)
 
 
 def spot(
     video: Path = typer.Argument(metavar="VIDEO", help="A video, a folder or list of videos, or an ELAN file."),
     words: list[str] | None = typer.Argument(None, metavar="WORD", help="The words to look for."),
-    dictionary: Path = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips."),
+    words_file: Path | None = typer.Option(None, "--words", metavar="F.txt", help="More words, one a line."),
+    query: list[Path] | None = typer.Option(
+        None, "--query", "-q", metavar="CLIP", help="A clip of a sign to look for; give it again for more of that sign."
+    ),
+    dictionary: Path | None = typer.Option(
+        None, "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips."
+    ),
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Search a word only where these mention it (without words: all they mention)."
     ),
@@ -39,6 +58,14 @@ def spot(
     store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept."),
     no_store: bool = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew."),
     threshold: float | None = typer.Option(None, "--threshold", help="Lowest cosine that counts as found (-1 to 1)."),
+    presence: float | None = typer.Option(None, "--presence", help="Or the lowest probability (0 to 1)."),
+    false_alarms: str | None = typer.Option(
+        None, "--false-alarms", metavar="N/h", help="Or as many as give so many false alarms an hour and word: 1/h."
+    ),
+    calibration: Path | None = typer.Option(None, "--calibration", help="Of `signspot calibrate`; found by itself."),
+    mirror: bool = typer.Option(False, "--mirror", help="Also signs of the other hand: dictionary clips mirrored."),
+    rates: str = typer.Option("", "--rates", metavar="R,R", help="Also clips so many times as fast: 0.7,1.4."),
+    whole_windows: bool = typer.Option(False, "--whole-windows", help="Findings last 16 frames, not as the sign does."),
     stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
     quick: bool = typer.Option(
         False,
@@ -71,21 +98,14 @@ def spot(
     With a folder of videos, a table holds all of them, and every other output is a folder that gets one file per video.
     """
     to_screen = json_target is not None and str(json_target) == "-"
-    asked = {
-        Output.CSV: csv,
-        Output.JSON: None if to_screen else json_target,
-        Output.JSONL: jsonl,
-        Output.PARQUET: parquet,
-        Output.VTT: vtt,
-        Output.SRT: srt,
-        Output.EAF: eaf,
-        Output.VIA: via,
-        Output.PLOT: plot,
-        Output.VIDEO: overlay,
-    }
+    json_file = None if to_screen else json_target
+    paths = (csv, json_file, jsonl, parquet, vtt, srt, eaf, via, plot, overlay)
+    asked = {kind: path for kind, path in zip(_KINDS, paths, strict=True) if path is not None}
     request = SpotRequest(
         source=video,
-        words=tuple(words or ()),
+        words=(*(words or ()), *(read_words(words_file) if words_file is not None else ())),
+        queries=tuple(query or ()),
+        calibration=calibration,
         dictionary=dictionary,
         model=model,
         backend=backend,
@@ -95,6 +115,11 @@ def spot(
         vocabulary=vocabulary,
         options=SpotOptions(
             threshold=threshold,
+            least_presence=presence,
+            false_alarms=alarm_rate(false_alarms),
+            mirror=mirror,
+            rates=_numbers(rates),
+            refine=not whole_windows,
             padding_ms=round(padding * 1000),
             stride=stride,
             quick=quick,
@@ -103,10 +128,31 @@ def spot(
             isolated=not trust,
             store=None if no_store else store or default_store(model),
         ),
-        outputs=Outputs({kind: path for kind, path in asked.items() if path is not None}, overwrite),
+        outputs=Outputs(asked, overwrite),
         failures=failures,
     )
     _show_all(request, to_screen)
+
+
+def alarm_rate(text: str | None) -> float | None:
+    """The false alarms an hour in `1/h`, `0.5/h` or `2`."""
+    if text is None:
+        return None
+    number = text.strip().removesuffix("/h").strip()
+    try:
+        rate = float(number)
+    except ValueError:
+        rate = -1.0
+    if not 0 < rate < 1e9:
+        raise InputError("--false-alarms", f"{text!r} is no number an hour", "give one such as 1/h or 0.2/h")
+    return rate
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise InputError("--rates", f"{text!r} is no list of numbers", "give speeds such as 0.7,1.4") from error
 
 
 def _show_all(request: SpotRequest, to_screen: bool) -> None:

@@ -27,7 +27,10 @@ def make_command(
     side: int = typer.Option(256, "--side", min=64, max=1024, help="Pixels of the pictures' sides."),
     workers: int = typer.Option(0, "--workers", min=0, help="Processes that draw; 0: one per core."),
 ) -> None:
-    """Write a dictionary, a corpus with subtitles and annotations, and the truth. Run again to continue."""
+    """Write a dictionary, a corpus with subtitles and annotations, landmarks beside each video, and the truth.
+
+    Run again to continue.
+    """
     from signspot.workflows.world import WorldRequest, make_world
 
     request = WorldRequest(folder=folder, preset=preset, seed=seed, side=side, workers=workers)

@@ -72,6 +72,7 @@ class WordAnswer:
     similarity: SimilarityTrack
     spottings: tuple[Spotting, ...]
     searched_ms: tuple[MillisSpan, ...] | None = None  # None: the whole video
+    presence: Presence | None = None  # that the word is signed anywhere in what was searched; None: uncalibrated
 
     @property
     def word(self) -> Word:
@@ -96,6 +97,7 @@ class VideoAnswer:
     threshold: float  # the lowest cosine that counted as found
     partial: str = ""  # such as "partial, 3:52 of 42:00" where the file is damaged
     warnings: tuple[str, ...] = ()
+    least_presence: float | None = None  # the lowest probability that counted as found; None: the cosine decided
 
     def __post_init__(self) -> None:
         if not -1 <= self.threshold <= 1:

@@ -126,3 +126,24 @@ def _other_words(
     ahead = best >= best[np.arange(len(own)), own][:, None]
     n_ahead, n_others = (ahead & is_other[own]).sum(axis=1), is_other[own].sum(axis=1)
     return ratio_interval(n_ahead, n_others, words, options) if n_others.any() else None
+
+
+def look_alike_pairs(vectors: FloatArray, words: Ints) -> tuple[MinimalPair, ...]:
+    """Words that are each other's nearest in the dictionary, by the most similar of their entries (E, d) unit rows.
+
+    No threshold is needed, and every word is in at most one pair. Of equally near words the smaller number counts.
+    """
+    if vectors.ndim != 2 or words.shape != (len(vectors),):
+        raise InputError("pairs", f"vectors of shape {vectors.shape}, words of shape {words.shape}", "give pairs")
+    order = np.argsort(words, kind="stable")
+    numbers, start = np.unique(words[order], return_index=True)
+    if len(numbers) < 2:
+        return ()
+    rows = vectors[order].astype(np.float32)
+    by_word = np.maximum.reduceat(rows @ rows.T, start, axis=0)
+    alike = np.maximum.reduceat(by_word, start, axis=1)
+    alike = (alike + alike.T) / 2  # a product may round the two directions differently
+    np.fill_diagonal(alike, -np.inf)
+    nearest = alike.argmax(axis=1)
+    mutual = [place for place, near in enumerate(nearest) if nearest[near] == place and place < near]
+    return tuple(MinimalPair(int(numbers[place]), int(numbers[nearest[place]]), "look alike") for place in mutual)

@@ -34,6 +34,7 @@ import numpy as np
 from signspot.domain.spans import Tolerance
 from signspot.domain.tracks import FloatArray
 from signspot.errors import InputError
+from signspot.evaluation.decisions import Decisions
 from signspot.evaluation.localisation import is_near
 from signspot.evaluation.ranking import (
     FIRST,
@@ -95,9 +96,10 @@ class ProtocolOptions:
     k: int = FIRST
     denominator: Denominator = "relevant"
     keep_cosine: bool = False  # whether the scores carry the table of cosines: 4 bytes for each passage and entry
+    n_listed: int | None = None  # decisions to keep beside those about the word: the first so many; None: keep none
 
     def __post_init__(self) -> None:
-        if self.k < 1 or self.denominator not in ("relevant", "right"):
+        if self.k < 1 or (self.n_listed or 0) < 0 or self.denominator not in ("relevant", "right"):
             raise InputError("protocol", f"k {self.k}, denominator {self.denominator!r}", "see ProtocolOptions")
 
 
@@ -145,6 +147,7 @@ class ProtocolScores:
     n_entries: int
     left_out: tuple[str, ...]  # passages whose word the gallery lacks
     cosine: FloatArray | None = field(default=None, repr=False)  # (P, E) the highest over the windows, if kept
+    decisions: Decisions | None = field(default=None, repr=False)  # if kept
 
     @property
     def mean_ap(self) -> float:
@@ -205,7 +208,7 @@ def score_passages(
             else:
                 left_out.append(passage.passage_id)
 
-    judged = list(comparison.judge(known(), options.tolerance))
+    judged = list(comparison.judge(known(), options))
     if not judged:
         raise InputError(
             "protocol", "no passage shows a word of the gallery", "check that both use the same word numbers"
@@ -226,6 +229,7 @@ def score_passages(
         n_entries=len(gallery.words),
         left_out=tuple(left_out),
         cosine=cosine if options.keep_cosine else None,
+        decisions=Decisions.joined([one.listed for one in judged]) if options.n_listed is not None else None,
     )
 
 
@@ -244,6 +248,7 @@ class _Judged:
     found_frame: int
     is_localised: bool
     hit_rate: float
+    listed: Decisions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -264,7 +269,7 @@ class _Comparison:
         rows_of = {int(word): rows for word, rows in zip(words, groups, strict=False)}
         return cls(np.ascontiguousarray(vectors[first].T), usable[first], column, rows_of)
 
-    def judge(self, passages: Iterable[TestPassage], tolerance: Tolerance) -> Iterator[_Judged]:
+    def judge(self, passages: Iterable[TestPassage], options: ProtocolOptions) -> Iterator[_Judged]:
         for block in _blocks(passages, max(1, _CELLS // max(1, len(self.usable)))):
             checked = [_checked(passage.vectors, passage.passage_id, len(self.distinct)) for passage in block]
             windows = np.concatenate([vectors for vectors, _ in checked])
@@ -276,17 +281,19 @@ class _Comparison:
             cosine[:, ~self.usable] = -np.inf
             stops = np.cumsum([len(vectors) for vectors, _ in checked])
             for passage, part in zip(block, np.split(cosine, stops[:-1]), strict=True):
-                yield self._judged(passage, part, tolerance)
+                yield self._judged(passage, part, options)
 
-    def _judged(self, passage: TestPassage, cosine: FloatArray, tolerance: Tolerance) -> _Judged:
+    def _judged(self, passage: TestPassage, cosine: FloatArray, options: ProtocolOptions) -> _Judged:
         """Judge from the cosine (n_windows, U) of the windows with the distinct vectors."""
-        rows = self.rows_of[passage.word]
+        rows, tolerance = self.rows_of[passage.word], options.tolerance
         scores = cosine.max(axis=0, initial=-np.inf)[self.column]
+        rank = ranks(scores)
         near = is_near(passage.centres, passage.label_frame, tolerance)
-        is_found = scores[rows] > -np.inf
-        window = cosine[:, self.column[rows]].argmax(axis=0) if len(cosine) else np.zeros_like(rows)
-        is_right = is_found & near[window] if len(cosine) else is_found
-        best = int(scores[rows].argmax())
+        listed = np.union1d(rows, np.flatnonzero(rank <= options.n_listed)) if options.n_listed else rows
+        frames = self._frames(passage, cosine, listed)
+        is_relevant = np.isin(listed, rows)
+        is_right = is_relevant & (scores[listed] > -np.inf) & is_near(frames, passage.label_frame, tolerance)
+        best = int(np.searchsorted(listed, rows[scores[rows].argmax()]))
         return _Judged(
             passage_id=passage.passage_id,
             signer=passage.signer,
@@ -294,12 +301,21 @@ class _Comparison:
             label_frame=passage.label_frame,
             cosine=scores,
             rows=rows,
-            ranks=ranks(scores)[rows],
-            is_right=is_right,
-            found_frame=int(passage.centres[window[best]]) if is_found[best] else -1,
+            ranks=rank[rows],
+            is_right=is_right[is_relevant],
+            found_frame=int(frames[best]),
             is_localised=bool(is_right[best]),
             hit_rate=float(near.mean()) if len(near) else 0.0,
+            listed=Decisions(listed * 0, listed, rank[listed], scores[listed], frames, is_relevant, is_right),
         )
+
+    def _frames(self, passage: TestPassage, cosine: FloatArray, listed: Ints) -> Ints:
+        """The frame of the maximum of each listed entry; -1 where there is none."""
+        if not len(cosine):
+            return np.full(len(listed), -1, dtype=np.int64)
+        columns = cosine[:, self.column[listed]]
+        frames: Ints = np.where(columns.max(axis=0) > -np.inf, passage.centres[columns.argmax(axis=0)], -1)
+        return frames
 
 
 def _blocks(passages: Iterable[TestPassage], n_windows: int) -> Iterator[list[TestPassage]]:

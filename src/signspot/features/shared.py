@@ -28,7 +28,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Pixels
-from signspot.models.embedder import ROWS_PER_STEP, LaterStages, VideoEmbedder
+from signspot.models.embedder import LaterStages, VideoEmbedder
 from signspot.models.folding import Folded, folded_weights
 from signspot.models.i3d import I3D
 from signspot.models.layers import ConvUnit, same_padding
@@ -73,14 +73,15 @@ def shared_vectors(frames: Iterable[Pixels], embedder: VideoEmbedder, stride: in
     if not is_shareable(embedder, stride):
         raise ValueError(f"windows of {embedder.name} at a stride of {stride} share nothing")
     stream, counted = _SharedStream(embedder, stride), _Counted(frames)
-    per_chunk = ROWS_PER_STEP * stride
+    rows_per_step = embedder.rows_per_step
+    per_chunk = rows_per_step * stride
     lead = -_DELAY % per_chunk  # empty frames before the video, so that a chunk begins with the first window
     empty = np.zeros((embedder.frame_shape.crop, embedder.frame_shape.crop, 3), np.uint8)
     endless = chain(repeat(empty, lead), counted, repeat(empty))
     n_emitted = 0
     for chunk in count():
         maps = stream.push(np.stack(list(islice(endless, per_chunk))))
-        n_rows = ROWS_PER_STEP
+        n_rows = rows_per_step
         if counted.is_over:
             n_windows = max(0, (counted.n_frames - CLIP_LENGTH) // stride + 1)
             n_rows = min(n_rows, n_windows - n_emitted)
@@ -96,7 +97,7 @@ class _SharedStream:
 
     def __init__(self, embedder: VideoEmbedder, stride: int) -> None:
         self._embedder = embedder
-        trunk, side, n = embedder.trunk, embedder.frame_shape.crop, ROWS_PER_STEP
+        trunk, side, n = embedder.trunk, embedder.frame_shape.crop, embedder.rows_per_step
         gap = _STEP // stride  # positions between the maps of a window
         stem, second, third = _Stem(trunk, stride), _Second(trunk, gap), _Third(trunk, gap)
         reach = n + 2 * gap

@@ -258,7 +258,7 @@ def _episodes_in(here: Listing, beside: list[Listing], others: list[Found]) -> I
             subtitles.setdefault(stem, []).append(file)
         elif file.suffix in SUBTITLE_SUFFIXES and file.suffix != ".xml":
             yield Problem(str(file.path), "subtitles without a video", "give them the name of their video")
-        elif file.name != "annotations.csv":
+        elif file.name != "annotations.csv" and not (file.suffix == ".pose" and file.stem in stems):
             others.append(file)
     for video in videos:
         own = subtitles.get(video.stem, [])

@@ -19,6 +19,7 @@ h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 .note { border-left: .25rem solid #D55E00; padding: .1rem 0 .1rem .8rem; }
 table { border-collapse: collapse; } td, th { padding: .25rem .9rem .25rem 0; text-align: left; vertical-align: top; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td:first-child { white-space: nowrap; }
 tbody tr { border-top: 1px solid #8884; } tr.chance { color: GrayText; }
 img { max-width: 100%; background: white; border-radius: .3rem; } figure { margin: 1rem 0 2rem; }
 pre { padding: .6rem .8rem; background: #8882; overflow-x: auto; }

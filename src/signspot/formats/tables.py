@@ -151,6 +151,7 @@ def answer_record(answer: VideoAnswer) -> dict[str, object]:
         "video_id": answer.video_id,
         "duration_ms": answer.duration_ms,
         "threshold": answer.threshold,
+        "least_presence": answer.least_presence,
         "partial": answer.partial,
         "warnings": list(answer.warnings),
         "words": [
@@ -158,6 +159,7 @@ def answer_record(answer: VideoAnswer) -> dict[str, object]:
                 "word": word.word,
                 "found": len(word.spottings),
                 "best_cosine": None if word.best_cosine is None else round(word.best_cosine, 6),
+                "presence": None if word.presence is None else round(word.presence.probability, 6),
                 "was_searched": word.searched_ms != (),
             }
             for word in answer.words

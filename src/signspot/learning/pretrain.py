@@ -204,6 +204,13 @@ class _Training:
         return card
 
 
+def _optimiser(learner: Learner, config: TrunkRunConfig) -> torch.optim.Optimizer:
+    parameters, rate, decay = learner.parameters(), config.learning_rate, config.weight_decay
+    if config.optimiser == "adamw":
+        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay)
+    return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, weight_decay=decay)
+
+
 class _StageRun:
     """One stage under way."""
 
@@ -213,12 +220,7 @@ class _StageRun:
             torch.manual_seed(self.config.seed)
             learner = Learner(trunk, training.presenter, distils=stage.number == 0)
         self.learner = learner.to(training.device).train()
-        self.optimiser = torch.optim.SGD(
-            self.learner.parameters(),
-            lr=self.config.learning_rate,
-            momentum=self.config.momentum,
-            weight_decay=self.config.weight_decay,
-        )
+        self.optimiser = _optimiser(self.learner, self.config)
 
     def learn(self, saved: SavedState | None) -> None:
         """All steps that are left."""

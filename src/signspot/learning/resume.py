@@ -23,7 +23,9 @@ from signspot.models.checkpoints import weights_sha256
 
 _KEY = "signspot-state"  # a single one: the order of several would differ from run to run
 _DAMAGED = "start the run again with --overwrite"
-_WEIGHTS, _MOMENTUM = "weights.", "momentum."
+_WEIGHTS = "weights."
+# What an optimiser remembers of each parameter, by its own name: SGD's momentum; AdamW's two means and its counter.
+_REMEMBERED = ("momentum_buffer", "exp_avg", "exp_avg_sq", "step")
 _MANY_THREADS = 4096  # beyond it lies damage
 
 
@@ -71,17 +73,16 @@ def threads_of(configured: int, saved: SavedState | None) -> int:
     return begun if isinstance(begun, int) and 0 < begun <= _MANY_THREADS else 0
 
 
-def training_tensors(network: nn.Module, optimiser: torch.optim.SGD) -> dict[str, Tensor]:
-    """All that training changes: parameters and counters of the network, and the momentum of each parameter."""
+def training_tensors(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """All that training changes: parameters and counters of the network, and the optimiser's memory of each one."""
     tensors = {f"{_WEIGHTS}{name}": tensor for name, tensor in network.state_dict().items()}
     for name, parameter in network.named_parameters():
-        momentum = optimiser.state.get(parameter, {}).get("momentum_buffer")
-        if momentum is not None:
-            tensors[f"{_MOMENTUM}{name}"] = momentum
+        memory = optimiser.state.get(parameter, {})
+        tensors |= {f"{key}.{name}": memory[key] for key in _REMEMBERED if isinstance(memory.get(key), Tensor)}
     return tensors
 
 
-def restore_training(network: nn.Module, optimiser: torch.optim.SGD, tensors: Mapping[str, Tensor]) -> None:
+def restore_training(network: nn.Module, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Put back what `training_tensors` gave; raises ValueError if it belongs to another network."""
     weights = {key.removeprefix(_WEIGHTS): value for key, value in tensors.items() if key.startswith(_WEIGHTS)}
     try:
@@ -89,10 +90,13 @@ def restore_training(network: nn.Module, optimiser: torch.optim.SGD, tensors: Ma
     except RuntimeError as error:  # torch, for tensors that do not fit
         raise ValueError(str(error).splitlines()[0]) from error
     for name, parameter in network.named_parameters():
-        if (momentum := tensors.get(f"{_MOMENTUM}{name}")) is not None:
-            if momentum.shape != parameter.shape:
-                raise ValueError(f"the momentum of {name} has the shape {tuple(momentum.shape)}")
-            optimiser.state[parameter]["momentum_buffer"] = momentum.to(parameter.device)
+        for key in _REMEMBERED:
+            if (memory := tensors.get(f"{key}.{name}")) is None:
+                continue
+            if memory.shape != (torch.Size() if key == "step" else parameter.shape):
+                raise ValueError(f"{key} of {name} has the shape {tuple(memory.shape)}")
+            # torch keeps counters on the processor.
+            optimiser.state[parameter][key] = memory if key == "step" else memory.to(parameter.device)
 
 
 def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:

@@ -62,8 +62,9 @@ class TrunkRunConfig:
     decay_epochs: tuple[int, ...] = (20, 40)  # of each stage: the learning rate is divided by ten after these
     steps_per_epoch: int = 0  # 0: as many as show every clip of the larger source once
     batch_size: int = 4  # Paper 3.2
+    optimiser: Literal["sgd", "adamw"] = "sgd"  # adamw: ours, for pose distillation in few steps
     learning_rate: float = 1e-2
-    momentum: float = 0.9
+    momentum: float = 0.9  # of sgd
     weight_decay: float = 0.0
     batch_norm_momentum: float = 0.01  # released; more for runs of a few hundred steps, whose statistics lag behind
     seed: int = 0

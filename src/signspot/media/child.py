@@ -1,7 +1,7 @@
 """The decoding process: `python -m signspot.media.child`, started by an isolated reader.
 
 Decoders are large programs that meet hostile files. Here one may crash, hang or eat memory, and only this process is
-lost. It reads one request from its standard input and writes messages to its standard output.
+lost. It reads requests from its standard input, one after another, and writes messages to its standard output.
 """
 
 from __future__ import annotations
@@ -10,24 +10,37 @@ import os
 import resource
 import sys
 import threading
+from contextlib import closing
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from signspot.errors import EnvironmentProblem, SignspotError, VideoError
 from signspot.media import messages
 from signspot.media.video import Frame, Limits, ReadRequest
 
+if TYPE_CHECKING:
+    from signspot.media.decoder import Decoder
+
 _LARGEST_LOG = 1 << 20
+_PART = 1 << 16
+_SPENT_KIB = 512 << 10  # a process that has been larger is not used again: what is left of it may not suffice
 
 
 def main() -> None:
-    """Serve one request, then end."""
+    """Serve requests until one fails, much memory was used, or the reader has gone."""
     # Whatever a library prints must not land between the messages.
     output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     request = messages.unpack_request(sys.stdin.buffer.readline())
     _confine(request.limits)
-    threading.Thread(target=_end_with_the_reader, daemon=True).start()
+    requests: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    most_kib = max(_SPENT_KIB, _largest_kib())  # which is that of the reader at first
     try:
         _serve(request, output)
+        while _largest_kib() <= most_kib:
+            request = messages.unpack_request(requests.get())
+            _serve(request, output)
     except BrokenPipeError:
         return  # the reader has gone
     except Exception as error:  # the border of the process: the reader is told, whatever it was
@@ -55,10 +68,17 @@ def _confine(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
-def _end_with_the_reader() -> None:
-    """End as soon as the reader does, even killed: its end of the standard input is then closed."""
-    while os.read(sys.stdin.fileno(), 1):
-        pass
+def _largest_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _listen(requests: SimpleQueue[bytes]) -> None:
+    """Pass requests on, and end as soon as the reader does, even killed: its end of the input is then closed."""
+    begun = b""
+    while part := os.read(sys.stdin.fileno(), _PART):
+        *whole, begun = (begun + part).split(b"\n")
+        for line in whole:
+            requests.put(line)
     os._exit(0)
 
 
@@ -66,7 +86,11 @@ def _serve(request: ReadRequest, output: int) -> None:
     # Loaded only now, so that the limits hold for the libraries too.
     from signspot.media.decoder import Decoder
 
-    decoder = Decoder(request)
+    with closing(Decoder(request)) as decoder:
+        _send_all(decoder, output)
+
+
+def _send_all(decoder: Decoder, output: int) -> None:
     _send(output, messages.INFO, messages.pack_info(decoder.info))
     before: Frame | None = None
     for frame in decoder.frames():

@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -19,13 +21,120 @@ from signspot.errors import EnvironmentProblem, SignspotError, VideoError
 from signspot.media import messages
 from signspot.media.claims import clock
 from signspot.media.files import open_media
-from signspot.media.video import Frame, Outcome, ReadRequest
+from signspot.media.video import Frame, Limits, Outcome, ReadRequest, VideoInfo
 
 _COMMAND = ("-P", "-m", "signspot.media.child")  # -P: a json.py in the working folder is not imported
 _PIPE_BYTES = 1 << 20
 _FAREWELL_SECONDS = 5.0
 _LONGEST_POLL_MS = 2**31 - 1
 _DAMAGED = "the file is probably damaged: convert it to MP4 (H.264) and give that"
+
+
+class _Process:
+    """A decoding process, at work or idle."""
+
+    def __init__(self, request: ReadRequest) -> None:
+        self.limits = request.limits  # it cannot be given more later
+        self.is_used = False  # it has decoded another video before
+        self.has_ended = False
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 (end() closes it)
+        try:
+            self.popen = self._started(request.path)
+        except BaseException:
+            self.log.close()
+            raise
+        self.output = self.popen.stdout.fileno() if self.popen.stdout else -1
+        self.poll = select.poll()
+        self.poll.register(self.output, select.POLLIN)
+
+    def ask(self, request: ReadRequest) -> None:
+        """Tell it what to decode."""
+        if self.popen.stdin:
+            with contextlib.suppress(BrokenPipeError):  # it died at once; listening tells why
+                self.popen.stdin.write(messages.pack_request(request))
+
+    def rest(self) -> None:
+        """Forget what it said about the video that it has decoded."""
+        self.is_used = True
+        self.log.seek(0)  # the process writes at the same place
+        self.log.truncate()
+
+    def end(self) -> None:
+        """End it and wait for that, whatever it is doing."""
+        self.popen.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(_FAREWELL_SECONDS)
+        for pipe in (self.popen.stdin, self.popen.stdout):
+            if pipe is not None:
+                pipe.close()
+        self.log.close()
+
+    def _started(self, path: Path) -> subprocess.Popen[bytes]:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, *_COMMAND],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.log,
+                bufsize=0,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread would take address space
+                start_new_session=True,  # Ctrl-C reaches the reader, which ends this process in order
+            )
+        except OSError as error:
+            what = f"the decoding process could not start ({error.strerror or error})"
+            raise EnvironmentProblem(path, what, "close other programs and try again") from error
+        if process.stdout is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+            with contextlib.suppress(OSError):  # a system with a lower limit keeps its usual size
+                fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        return process
+
+
+class _Keeper:
+    """Holds one idle process between two videos."""
+
+    def __init__(self) -> None:
+        self._idle: _Process | None = None
+        self._is_open = True
+
+    def take(self, limits: Limits) -> _Process | None:
+        """The idle process, if there is one with these limits."""
+        process, self._idle = self._idle, None
+        if process is not None and process.limits != limits:
+            process.end()
+            return None
+        return process
+
+    def put(self, process: _Process) -> None:
+        """Hold a process that has decoded a video to its end; one is enough."""
+        if self._is_open and self._idle is None:
+            process.rest()
+            self._idle = process
+        else:
+            process.end()
+
+    def close(self) -> None:
+        """End the idle process; no other is held from now on."""
+        self._is_open = False
+        if self._idle is not None:
+            self._idle.end()
+
+
+_KEEPER: ContextVar[_Keeper | None] = ContextVar("keeper", default=None)
+
+
+@contextlib.contextmanager
+def shared_decoding() -> Iterator[None]:
+    """Let one process decode the videos that are read one after another in the block: clips take less than its start.
+
+    A process that fails, hangs or has grown large is ended and replaced, so that a bad video costs only itself.
+    """
+    keeper = _Keeper()
+    token = _KEEPER.set(keeper)
+    try:
+        yield
+    finally:
+        _KEEPER.reset(token)
+        keeper.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +151,11 @@ class IsolatedDecoder:
         self._path, self._limits = request.path, request.limits
         self._reached_ms: float | None = None
         self._outcome: Outcome | None = None
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (close() closes it)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._keeper = _KEEPER.get()
+        self._process: _Process | None = None
         try:
-            self._process = self._started()
-            self._output = self._process.stdout.fileno() if self._process.stdout else -1
-            self._poll = select.poll()
-            self._poll.register(self._output, select.POLLIN)
-            self._ask(messages.pack_request(request))
-            self.info = messages.unpack_info(self._text(self._next(), messages.INFO), self._path)
+            kept = self._keeper.take(request.limits) if self._keeper else None
+            self.info = self._asked(request, kept or _Process(request))
         except (KeyError, TypeError, ValueError) as error:
             self.close()
             raise self._nonsense() from error
@@ -80,40 +185,23 @@ class IsolatedDecoder:
         return self._outcome
 
     def close(self) -> None:
-        """End the process and wait for it, whatever it is doing."""
-        process = self._process
-        if process is not None:
-            process.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_FAREWELL_SECONDS)
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
-        self._log.close()
+        """Let go of the process: it is ended, whatever it is doing, unless it is done and may serve again."""
+        process, self._process = self._process, None
+        if process is not None and self._keeper is not None and self._outcome is not None:
+            self._keeper.put(process)
+        elif process is not None:
+            process.end()
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _asked(self, request: ReadRequest, process: _Process) -> VideoInfo:
+        self._process = process
+        process.ask(request)
         try:
-            process = subprocess.Popen(
-                [sys.executable, *_COMMAND],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-                bufsize=0,
-                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread would take address space
-                start_new_session=True,  # Ctrl-C reaches the reader, which ends this process in order
-            )
-        except OSError as error:
-            what = f"the decoding process could not start ({error.strerror or error})"
-            raise EnvironmentProblem(self._path, what, "close other programs and try again") from error
-        if process.stdout is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
-            with contextlib.suppress(OSError):  # a system with a lower limit keeps its usual size
-                fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        return process
-
-    def _ask(self, request: bytes) -> None:
-        if self._process and self._process.stdin:
-            with contextlib.suppress(BrokenPipeError):  # it died at once; listening tells why
-                self._process.stdin.write(request)
+            return messages.unpack_info(self._text(self._next(), messages.INFO), self._path)
+        except SignspotError:
+            if not (process.is_used and process.has_ended):
+                raise
+        process.end()  # it had ended when it was asked: no fault of this video
+        return self._asked(request, _Process(request))
 
     def _next(self) -> _Message:
         """The head of the next message; an error sent by the process is raised."""
@@ -144,29 +232,31 @@ class IsolatedDecoder:
 
     def _read(self, into: memoryview) -> None:
         """Fill `into`; the process may be slow, but not silent."""
-        patience_ms = min(self._limits.stall_seconds * 1000, _LONGEST_POLL_MS)
+        process, patience_ms = self._process, min(self._limits.stall_seconds * 1000, _LONGEST_POLL_MS)
+        if process is None:
+            raise RuntimeError(f"{self._path} is closed")
         while into:
-            if not self._poll.poll(patience_ms):
+            if not process.poll.poll(patience_ms):
                 what = f"decoding made no progress for {self._limits.stall_seconds:g} seconds{self._where()}"
                 raise VideoError(self._path, what, _DAMAGED)
-            count = os.readv(self._output, [into])
+            count = os.readv(process.output, [into])
             if count == 0:
-                raise self._death()
+                process.has_ended = True
+                raise self._death(process)
             into = into[count:]
 
-    def _death(self) -> SignspotError:
+    def _death(self, process: _Process) -> SignspotError:
         """Why the process ended without a last word."""
         code = None
-        if self._process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = self._process.wait(_FAREWELL_SECONDS)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = process.popen.wait(_FAREWELL_SECONDS)
         if code == -signal.SIGKILL:
             what = f"decoding was stopped by the system{self._where()}, perhaps for lack of memory"
             return VideoError(self._path, what, "close other programs, or scale the video down first")
         if code is not None and code < 0:
             return VideoError(self._path, f"the decoder crashed{self._where()} ({_signal_name(-code)})", _DAMAGED)
         if self._reached_ms is None and code:
-            what = f"the decoding process could not start ({self._complaint() or f'exit code {code}'})"
+            what = f"the decoding process could not start ({_complaint(process) or f'exit code {code}'})"
             return EnvironmentProblem(self._path, what, "check the installation, or allow it more memory")
         return VideoError(self._path, f"the decoder stopped{self._where()} without a reason", _DAMAGED)
 
@@ -176,11 +266,12 @@ class IsolatedDecoder:
     def _where(self) -> str:
         return "" if self._reached_ms is None else f" after {clock(self._reached_ms)}"
 
-    def _complaint(self) -> str:
-        """The last line the process wrote to its log."""
-        self._log.seek(0)
-        lines = self._log.read().decode("utf-8", "replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+def _complaint(process: _Process) -> str:
+    """The last line the process wrote to its log."""
+    process.log.seek(0)
+    lines = process.log.read().decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 def _signal_name(number: int) -> str:

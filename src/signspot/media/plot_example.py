@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DPI = 110
 _LEAST_RANGE = 0.02  # of the cosine axis
 # In inches.
-_WIDTH, _LEFT, _RIGHT, _TOP, _STRIP, _PANEL, _GAP, _BOTTOM = 9.0, 0.65, 0.7, 0.3, 0.85, 1.25, 0.42, 0.5
+_WIDTH, _LEFT, _RIGHT, _TOP, _STRIP, _PANEL, _GAP, _BOTTOM = 9.0, 0.65, 0.7, 0.3, 0.85, 1.25, 0.52, 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ from signspot.domain.spans import TimeAxis
 from signspot.domain.tracks import FrameShape
 from signspot.media.decoder import Decoder
 from signspot.media.files import media_sha256
-from signspot.media.isolation import IsolatedDecoder
+from signspot.media.isolation import IsolatedDecoder, shared_decoding
 from signspot.media.video import Frame, Limits, ReadReport, ReadRequest, VideoInfo
 
-__all__ = ["Frame", "Limits", "ReadReport", "VideoInfo", "VideoReader", "media_sha256"]
+__all__ = ["Frame", "Limits", "ReadReport", "VideoInfo", "VideoReader", "media_sha256", "shared_decoding"]
 
 _DEFAULT_LIMITS = Limits()
 

@@ -44,6 +44,15 @@ class Body:
     right: Part  # 21 x 3
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BridgedPart:
+    """A part of the body without gaps."""
+
+    points: Tensor  # (B, T, n, 3 or 4); zero where the part is never found in the window
+    is_known: Tensor  # (B, T) bool: whether the part is found anywhere in the window
+    distance: Tensor  # (B, T) float32: frames to the nearest in which it was found; T where there is none
+
+
 def body_of(frames: Tensor) -> Body:
     """Split frames (..., 258) into pose and hands."""
     if frames.shape[-1:] != (LANDMARK_DIM,):
@@ -83,6 +92,27 @@ def in_body_coordinates(body: Body) -> Body:
         return Part(torch.where(part.found[..., None, None], points, 0.0), part.found)
 
     return Body(placed(body.pose), placed(body.left), placed(body.right))
+
+
+def bridged(part: Part) -> BridgedPart:
+    """Fill the gaps of windows (B, T, ...): on a straight line between two frames, at the ends as the nearest frame."""
+    n_windows, n_frames = part.found.shape
+    frame = torch.arange(n_frames, device=part.found.device).expand(n_windows, n_frames)
+    before = torch.where(part.found, frame, -1).cummax(dim=1).values
+    after = n_frames - 1 - torch.where(part.found.flip(1), frame, -1).cummax(dim=1).values.flip(1)
+    has_before, has_after = before >= 0, after < n_frames
+    first = torch.where(has_before, before, after).clamp(0, n_frames - 1)
+    last = torch.where(has_after, after, before).clamp(0, n_frames - 1)
+    share = torch.where(last > first, (frame - first) / (last - first).clamp_min(1), 0.0)[..., None, None]
+    points = _frames(part.points, first) * (1 - share) + _frames(part.points, last) * share
+    behind = torch.where(has_before, frame - before, n_frames)
+    ahead = torch.where(has_after, after - frame, n_frames)
+    return BridgedPart(points, has_before | has_after, torch.minimum(behind, ahead).float())
+
+
+def _frames(points: Tensor, numbers: Tensor) -> Tensor:
+    """The frames (B, T) of each window of (B, T, n, d)."""
+    return points.gather(1, numbers[..., None, None].expand(-1, -1, *points.shape[2:]))
 
 
 def _part(numbers: Tensor, per_point: int) -> Part:

@@ -24,7 +24,9 @@ from signspot.models.networks import Setting
 from signspot.models.staged import CONTINUOUS, DICTIONARY, StagedModel
 from signspot.models.trunk import InceptionTrunk
 
-ROWS_PER_STEP = 2  # clips or positions a program takes at a time: 4 take 1.2 GB instead of 0.96
+_FULL_SIZE_ROWS = 2  # clips or positions of a full-size I3D a program takes at a time: 4 take 1.2 GB instead of 0.96
+_MOST_ROWS = 64  # of a small one: more gain nothing
+_FEW_ROWS = 8  # where there are few clips, as in a dictionary entry: a program computes all its rows
 _GET_AGAIN = "get the file again, or import it again"
 RELEASED_THRESHOLD = 0.4  # the cosine at which the released demo's (1 + cosine) / 2 reaches its 0.7 (deviation D5)
 
@@ -74,23 +76,31 @@ class VideoEmbedder(StagedModel):
         """The lowest cosine that counts as found unless the user says otherwise."""
         return self.settings.threshold
 
+    @property
+    def rows_per_step(self) -> int:
+        """How many clips or positions a program takes at a time: of a small network many, or the cores wait."""
+        share = self.trunk.config.width * (self.frame_shape.crop / 224) ** 2  # of a full-size network's numbers
+        return max(_FULL_SIZE_ROWS, min(_MOST_ROWS, int(_FULL_SIZE_ROWS / share)))
+
     def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         """(n, 16, H, W, 3), uint8 or normalised float32 -> (n, dim) float32 rows of length 1."""
         return self.head_vectors(self.trunk_vectors(clips))
 
     def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         """(n, 16, H, W, 3), uint8 or normalised float32 -> (n, trunk dim) float32, not negative."""
-        side = self.frame_shape.crop
+        side, n = self.frame_shape.crop, self.rows_per_step
+        if 2 * len(clips) < n:
+            n = min(n, _FEW_ROWS)
         if clips.shape[1:] != (CLIP_LENGTH, side, side, 3):
             raise ValueError(f"clips of shape {clips.shape} instead of (n, {CLIP_LENGTH}, {side}, {side}, 3)")
         program = self.program(
-            "windows",
+            f"{n} windows",
             lambda: LaterStages(self.trunk, domain=self._domain),
-            ((ROWS_PER_STEP, 3, CLIP_LENGTH, side, side),),
+            ((n, 3, CLIP_LENGTH, side, side),),
         )
         vectors = [np.empty((0, self.trunk.embedding_dim), np.float32)]
-        for first in range(0, len(clips), ROWS_PER_STEP):
-            (rows,) = program(self.tensor(clips[first : first + ROWS_PER_STEP]))
+        for first in range(0, len(clips), n):
+            (rows,) = program(self.tensor(clips[first : first + n]))
             vectors.append(rows.float().cpu().numpy().copy())
         return np.concatenate(vectors)
 
@@ -137,7 +147,8 @@ def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", 
     try:
         trunk, head = networks_of(checkpoint)
         if isinstance(trunk, LandmarkEncoder):
-            raise ValueError("it sees landmarks, not pictures")
+            fix = "use it with `signspot lookup` or `signspot friends`; `signspot models list` shows the others"
+            raise InputError(where, "sees landmarks, not pictures", fix)
         settings = EmbedderSettings(
             name=checkpoint.card.name,
             frame_shape=_frame_shape(checkpoint.card.preprocessing),

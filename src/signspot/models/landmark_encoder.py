@@ -1,8 +1,9 @@
 """A small trunk over landmarks instead of pixels: windows of 16 frames -> embedding 1024.
 
-Each frame becomes three vectors (body, left hand, right hand) in the body's own coordinates (see `body`); a part
-that was not detected becomes a learned vector. Convolutions in time see the motion, a small transformer the order.
-The embedding does not change when the signer moves in the picture or the picture is scaled.
+Each frame is described in the body's own coordinates (see `landmark_numbers`): the shape of each hand, whatever its
+size, the place of each hand, the body, and how far hands and face are apart. Gaps in a hand are bridged; a hand that is
+never found becomes a learned vector. Convolutions in time see the motion, a small transformer the order. The embedding
+does not change when the signer moves in the picture or the picture is scaled.
 """
 
 from __future__ import annotations
@@ -14,12 +15,18 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM
-from signspot.models.body import HAND_POINTS, WRIST, Part, body_of, in_body_coordinates
+from signspot.models.body import body_of, in_body_coordinates
+from signspot.models.landmark_numbers import (
+    BODY_NUMBERS,
+    PLACE_NUMBERS,
+    RELATION_NUMBERS,
+    SHAPE_NUMBERS,
+    HandNumbers,
+    frame_numbers,
+)
 from signspot.models.trunk import TrunkOutput
 
-_BODY_POINTS = 25  # the pose down to the hips; legs say nothing
-_BODY_NUMBERS = _BODY_POINTS * (2 + 1 + 2)  # place, visibility, motion
-_HAND_NUMBERS = HAND_POINTS * (3 + 2 + 2)  # shape (from the wrist), place, motion
+_KERNEL = 5  # frames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,46 +40,57 @@ class LandmarkEncoderConfig:
     convolutions: int = 2
     transformer_layers: int = 2
     embedding_dim: int = 1024
-    dropout: float = 0.1  # inside; the classifier has 0.5 as the video trunks have
+    dropout: float = 0.1  # of what is known about a frame; the classifier has 0.5 as the video trunks have
 
     def __post_init__(self) -> None:
         if min(self.classes, self.frames, self.width, self.heads, self.embedding_dim) < 1:
             raise ValueError(f"a landmark encoder without classes, frames or width: {self}")
         if min(self.convolutions, self.transformer_layers) < 0:
             raise ValueError(f"a negative number of layers: {self}")
+        if self.frames % 2 or self.width % 2:
+            raise ValueError(f"frames and width must be even, not {self.frames} and {self.width}")
         if self.width % self.heads:
             raise ValueError(f"a width of {self.width} does not divide among {self.heads} heads")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"a dropout of {self.dropout} is not in [0, 1)")
 
 
-class PartEncoder(nn.Module):
-    """Turns the numbers of one part of the body into a vector; a missing part into a learned one."""
+class NumbersEncoder(nn.Sequential):
+    """(B, T, numbers) -> (B, T, width)."""
 
     def __init__(self, numbers: int, width: int) -> None:
+        super().__init__(nn.Linear(numbers, width), nn.LayerNorm(width), nn.GELU())
+
+
+class ShapeEncoder(nn.Module):
+    """Turns the numbers of a hand shape into a vector; a hand that is never found into a learned one."""
+
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(numbers, width), nn.LayerNorm(width), nn.GELU(), nn.Linear(width, width))
+        self.layers = nn.Sequential(*NumbersEncoder(SHAPE_NUMBERS, width), nn.Linear(width, width))
         self.missing = nn.Parameter(torch.zeros(width))
 
-    def forward(self, numbers: Tensor, found: Tensor) -> Tensor:
-        """(B, T, numbers), (B, T) bool -> (B, T, width)."""
-        return torch.where(found[..., None], self.layers(numbers), self.missing)
+    def forward(self, hand: HandNumbers) -> Tensor:
+        """(B, T, width)."""
+        return torch.where(hand.is_known[..., None], self.layers(hand.shape), self.missing)
 
 
 class TemporalConv(nn.Module):
     """A residual convolution over five frames, channel by channel, then across channels."""
 
-    def __init__(self, width: int, dropout: float) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(width)
-        self.in_time = nn.Conv1d(width, width, kernel_size=5, padding=2, groups=width)
+        self.in_time = _drawn(_KERNEL, width, _KERNEL**-0.5)
         self.across = nn.Linear(width, width)
-        self.dropout = nn.Dropout(dropout)
 
     def forward(self, frames: Tensor) -> Tensor:
         """(B, T, width) -> (B, T, width)."""
-        moved = self.in_time(self.norm(frames).transpose(1, 2)).transpose(1, 2)
-        change: Tensor = self.dropout(self.across(F.gelu(moved)))
+        n_frames = frames.shape[1]
+        around = F.pad(self.norm(frames), (0, 0, _KERNEL // 2, _KERNEL // 2))
+        # A sum of shifted frames: torch's own convolution, channel by channel, is several times slower on a CPU.
+        moved = sum((around[:, i : i + n_frames] * self.in_time[i] for i in range(_KERNEL)), frames.new_zeros(()))
+        change: Tensor = self.across(F.gelu(moved))
         return frames + change
 
 
@@ -82,18 +100,18 @@ class LandmarkEncoder(nn.Module):
     def __init__(self, config: LandmarkEncoderConfig | None = None) -> None:
         super().__init__()
         self.config = config = config or LandmarkEncoderConfig()
+        width, half = config.width, config.width // 2
         self.embedding_dim = config.embedding_dim
-        self.body = PartEncoder(_BODY_NUMBERS, config.width)
-        self.hand = PartEncoder(_HAND_NUMBERS, config.width)
-        self.join = nn.Linear(3 * config.width, config.width)
-        self.position = nn.Parameter(0.02 * torch.randn(config.frames, config.width))
-        self.convolutions = nn.Sequential(
-            *(TemporalConv(config.width, config.dropout) for _ in range(config.convolutions))
-        )
+        self.body = NumbersEncoder(BODY_NUMBERS, half)
+        self.shape = ShapeEncoder(width)
+        self.place = NumbersEncoder(PLACE_NUMBERS, half)
+        self.relation = NumbersEncoder(RELATION_NUMBERS, half)
+        self.join = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(2 * width + 4 * half, width))
+        self.convolutions = nn.Sequential(*(TemporalConv(width) for _ in range(config.convolutions)))
+        self.pairs = nn.Linear(2 * width, width)
+        self.position = _drawn(config.frames // 2, width, 0.02)
         self.transformer = nn.Sequential(*(_attention(config) for _ in range(config.transformer_layers)))
-        self.project = nn.Sequential(
-            nn.LayerNorm(2 * config.width), nn.Linear(2 * config.width, config.embedding_dim), nn.GELU()
-        )
+        self.project = nn.Sequential(nn.LayerNorm(3 * width), nn.Linear(3 * width, config.embedding_dim), nn.GELU())
         self.dropout = nn.Dropout(0.5)
         self.logits = nn.Linear(config.embedding_dim, config.classes)
 
@@ -103,17 +121,34 @@ class LandmarkEncoder(nn.Module):
             expected = f"(B, {self.config.frames}, {LANDMARK_DIM})"
             raise ValueError(f"landmarks of shape {tuple(points.shape)} instead of {expected}")
         body = in_body_coordinates(body_of(points))
-        # Both hands share one encoder, which knows right hands.
-        left = Part(body.left.points * body.left.points.new_tensor([-1.0, 1.0, 1.0]), body.left.found)
+        numbers = frame_numbers(body)
         described = (
-            self.body(_body_numbers(body.pose), body.pose.found),
-            self.hand(_hand_numbers(left), left.found),
-            self.hand(_hand_numbers(body.right), body.right.found),
+            torch.where(body.pose.found[..., None], self.body(numbers.body), 0.0),
+            self.shape(numbers.left),
+            self.shape(numbers.right),
+            self.place(numbers.left.place),
+            self.place(numbers.right.place),
+            self.relation(numbers.relation),
         )
         frames = self.convolutions(self.join(torch.cat(described, dim=-1)))
-        frames = self.transformer(frames + self.position)
-        embedding = self.project(torch.cat([frames.mean(dim=1), frames.amax(dim=1)], dim=-1))
+        # Two frames to a step: order matters over more than a frame, and half the steps take half the time.
+        steps = self.transformer(self.pairs(frames.unflatten(1, (-1, 2)).flatten(2)) + self.position)
+        embedding = self.project(torch.cat([steps.mean(1), steps.amax(1), _middle(steps)], dim=-1))
         return TrunkOutput(embedding, self.logits(self.dropout(embedding)))
+
+
+def _drawn(rows: int, columns: int, deviation: float) -> nn.Parameter:
+    # Evenly, not normally: on torch's meta device, where cards are checked, normal numbers take a second of imports.
+    limit = deviation * 3**0.5
+    drawn = nn.Parameter(torch.empty(rows, columns))
+    nn.init.uniform_(drawn, -limit, limit)
+    return drawn
+
+
+def _middle(steps: Tensor) -> Tensor:
+    """The mean of the two steps around the middle of a window, where the sign is: (B, T, width) -> (B, width)."""
+    half = steps.shape[1] // 2
+    return steps[:, max(0, half - 1) : half + 1].mean(1)
 
 
 def _attention(config: LandmarkEncoderConfig) -> nn.TransformerEncoderLayer:
@@ -121,27 +156,8 @@ def _attention(config: LandmarkEncoderConfig) -> nn.TransformerEncoderLayer:
         config.width,
         config.heads,
         dim_feedforward=2 * config.width,
-        dropout=config.dropout,
+        dropout=0.0,
         activation="gelu",
         batch_first=True,
         norm_first=True,
     )
-
-
-def _body_numbers(pose: Part) -> Tensor:
-    """(B, T, 33, 4) -> (B, T, 125): place, visibility and motion of the upper body."""
-    place, visibility = pose.points[..., :_BODY_POINTS, :2], pose.points[..., :_BODY_POINTS, 3:]
-    return torch.cat([place, visibility, _motion(place, pose.found)], dim=-1).flatten(2)
-
-
-def _hand_numbers(hand: Part) -> Tensor:
-    """(B, T, 21, 3) -> (B, T, 147): shape, place and motion of a hand."""
-    shape = hand.points - hand.points[..., WRIST : WRIST + 1, :]
-    place = hand.points[..., :2]
-    return torch.cat([shape, place, _motion(place, hand.found)], dim=-1).flatten(2)
-
-
-def _motion(place: Tensor, found: Tensor) -> Tensor:
-    """How far each point moved since the frame before; zero for the first frame and next to a gap."""
-    both = (found[:, 1:] & found[:, :-1])[..., None, None]
-    return F.pad(torch.where(both, place[:, 1:] - place[:, :-1], 0.0), (0, 0, 0, 0, 1, 0))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.tracks import FloatArray, SimilarityTrack
+from signspot.spotting.refine import Refinement, refined_span
 
 
 def find_peaks(
@@ -31,21 +32,35 @@ def find_peaks(
     return np.flatnonzero(taken)
 
 
-def spottings_of(similarity: SimilarityTrack, threshold: float, provenance: Provenance) -> tuple[Spotting, ...]:
-    """All findings of a word in a video; their spans do not overlap. None is an answer too.
+def spottings_of(
+    similarity: SimilarityTrack, threshold: float, provenance: Provenance, how: Refinement | None = None
+) -> tuple[Spotting, ...]:
+    """All findings of a word in a video; their spans do not overlap. None is an answer too."""
+    grid = similarity.grid
+    windows = find_peaks(similarity.best, grid.starts(), threshold, grid.length)
+    return spottings_at(similarity, windows, provenance, how)
+
+
+def spottings_at(
+    similarity: SimilarityTrack,
+    windows: npt.NDArray[np.int64],
+    provenance: Provenance,
+    how: Refinement | None = None,
+) -> tuple[Spotting, ...]:
+    """The findings at some windows; without `how`, a finding lasts as long as its window.
 
     The best entry over all variants gives the cosine and names the variant (Paper 3.2, "Test time").
     """
     grid = similarity.grid
-    windows = find_peaks(similarity.best, grid.starts(), threshold, grid.length)
     spottings: list[Spotting] = []
     for window in windows.tolist():
         best = int(similarity.cosine[window].argmax())
         entry = similarity.entries[best]
+        span = grid.span(window) if how is None else refined_span(similarity, window, how)
         spottings.append(
             Spotting(
                 video_id=similarity.video_id,
-                span_ms=similarity.axis.millis_of(grid.span(window)),
+                span_ms=similarity.axis.millis_of(span),
                 frame=grid.centre(window),
                 word=similarity.word,
                 entry_id=entry.entry_id,

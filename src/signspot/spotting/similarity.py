@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack, Vectors
 
 _ROWS_AT_ONCE = 4096  # a track of hours lies on the disk, and is never held whole
+_ENTRIES_AT_ONCE = 256
 _SHORTEST = 1e-6  # a vector shorter than this has no direction
 
 
@@ -26,6 +30,35 @@ def similarity(track: EmbeddingTrack, entries: EntryVectors) -> SimilarityTrack:
         cosine[first : first + _ROWS_AT_ONCE] = block
     cosine[:, ~usable_entries] = -np.inf
     return SimilarityTrack(entries.word, track.video_id, track.grid, track.axis, entries.entries, cosine)
+
+
+def similarities(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterator[SimilarityTrack]:
+    """The same for many words, in order; the windows are read once for every 256 entries."""
+    for some in _shelves(words):
+        entries = tuple(entry for one in some for entry in one.entries)
+        vectors = np.concatenate([one.vectors for one in some])
+        fingerprints = {one.fingerprint for one in some}
+        if len(fingerprints) > 1:
+            raise ValueError(f"{track.video_id}: entries by {sorted(fingerprints)}")
+        together = similarity(track, EntryVectors(some[0].word, entries, vectors, some[0].fingerprint))
+        first = 0
+        for one in some:
+            last = first + len(one.entries)
+            cosine = np.ascontiguousarray(together.cosine[:, first:last])
+            yield replace(together, word=one.word, entries=one.entries, cosine=cosine)
+            first = last
+
+
+def _shelves(words: Sequence[EntryVectors]) -> Iterator[list[EntryVectors]]:
+    """Words in groups of up to 256 entries."""
+    some: list[EntryVectors] = []
+    for one in words:
+        if some and sum(len(each.entries) for each in some) + len(one.entries) > _ENTRIES_AT_ONCE:
+            yield some
+            some = []
+        some.append(one)
+    if some:
+        yield some
 
 
 def _unit_rows(vectors: Vectors) -> tuple[FloatArray, npt.NDArray[np.bool_]]:

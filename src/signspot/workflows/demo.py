@@ -39,7 +39,7 @@ class DemoRequest:
     seed: int = 0
     model: str = "world-v1"  # the trunk
     preset: str = "demo"  # of the world
-    epochs: int = 40  # of each head
+    epochs: int = 100  # of each head
     workers: int = 0  # processes that draw; 0: one per core
     isolated: bool = True  # decode in a process of its own
 

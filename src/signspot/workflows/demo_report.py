@@ -58,7 +58,7 @@ def next_commands(files: DemoFolder, spotted: Spotted) -> tuple[str, ...]:
         f"signspot dictionary check {world.dictionary}",
         f"signspot train compare {files.heads / 'watch-lookup'} {files.heads / 'watch-read-lookup'}",
         f"signspot spot {world.corpus} {word} --dictionary {world.dictionary} --model {model}"
-        f" --threshold {threshold:.2f} --store {files.vectors} --csv {word}.csv",
+        f" --threshold {threshold:.4f} --store {files.vectors} --csv {word}.csv",
         "signspot dictionary check MY_DICTIONARY      # a folder of clips per word, or a CSV",
         "signspot spot MY_VIDEO.mp4 WORD --dictionary MY_DICTIONARY --model bsldict --plot similarity.png",
     )

@@ -20,7 +20,7 @@ from signspot.formats.manifests import DictionarySource, Problem, read_dictionar
 from signspot.formats.wlasl import list_clips
 from signspot.media.faces import FaceReader, face_groups
 from signspot.media.frame_signature import near_pairs
-from signspot.media.reader import media_sha256
+from signspot.media.reader import media_sha256, shared_decoding
 from signspot.media.trim import TrimOptions
 from signspot.workflows.dictionary_clips import as_kept, facts_key, read_clip
 from signspot.workflows.dictionary_folder import BuildFolder, Slot
@@ -69,8 +69,9 @@ def build_dictionary(
     listed = _listed(source, options)
     target = BuildFolder.open(folder, source, link=options.link, anew=options.anew)
     run = _Run(target, options, progress, list(listed.problems))
-    for entry in run.reported("reading clips", _tidied(listed)):
-        run.take(entry)
+    with shared_decoding():
+        for entry in run.reported("reading clips", _tidied(listed)):
+            run.take(entry)
     if not run.finished:
         first = f"; the first of {len(run.problems)} problems: {run.problems[0]}" if run.problems else ""
         raise DictionaryError(source, f"no readable clip{first}", "check the files, or get them again")

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
 
 from signspot.atomic import refuse_existing
-from signspot.domain.results import VideoAnswer
+from signspot.domain.results import Spotting, VideoAnswer
 from signspot.domain.tracks import Pixels
+from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
+from signspot.evaluation.overlap import SignSpan
+from signspot.formats.bobsl import OFFSETS, SplitAnnotations, write_bobsl_spottings
 from signspot.formats.captions import write_captions
+from signspot.formats.challenge import write_challenge
+from signspot.formats.corpus_source import TimedAnnotation
 from signspot.formats.eaf import ElanDocument, ElanMedia, TierOptions, add_spottings, new_eaf, write_eaf
 from signspot.formats.safe_json import write_json
 from signspot.formats.tables import answer_record, write_spottings
 from signspot.formats.via import write_via
 from signspot.formats.vocabulary import ExternalVocabulary
 from signspot.media.plot import plot_answer
+from signspot.media.plot_presence import LagFigure, plot_lag
 from signspot.media.reader import VideoReader
 from signspot.media.writer import write_overlay
+from signspot.spotting.subtitle_lag import SubtitleLag
 from signspot.workflows.tracks import Progress
 
 
@@ -37,10 +44,13 @@ class Output(Enum):
     VIA = ".via.json"
     PLOT = ".png"
     VIDEO = ".overlay.mp4"
+    BOBSL = ".bobsl.json"
+    CHALLENGE = ".challenge.json"
+    LAG = ".lag.png"
 
 
 TABLES = frozenset({Output.CSV, Output.JSONL, Output.PARQUET})
-SHARED = TABLES | {Output.JSON}  # one file for all videos of a batch
+SHARED = TABLES | {Output.JSON, Output.BOBSL, Output.CHALLENGE}  # one file for all videos of a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,8 @@ class Context:
     vocabulary: ExternalVocabulary | None = None
     isolated: bool = True
     progress: Progress | None = None
+    lag: SubtitleLag | None = None  # of the signing behind its subtitles
+    words: Vocabulary = Vocabulary(())  # whose places are the class numbers of the challenge
 
 
 def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, ...] | None = None) -> None:
@@ -117,12 +129,45 @@ def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tu
             warnings += extended.warnings
         elif kind is Output.VIA:
             write_via(spottings, {answer.video_id: context.video}, path, overwrite=overwrite)
+        elif kind is Output.BOBSL or kind is Output.CHALLENGE:
+            write_corpus_json(kind, spottings, context.words, path, overwrite=overwrite)
+        elif kind is Output.LAG and context.lag is not None:
+            lag = context.lag
+            drawn = LagFigure(lag.times_ms, lag.lags_ms, lag.line_ms(lag.times_ms))
+            plot_lag(drawn, answer.video_id, path, overwrite=overwrite)
         elif kind is Output.PLOT:
             plot_answer(answer, path, overwrite=overwrite)
         elif kind is Output.VIDEO:
             with VideoReader(context.video, isolated=context.isolated) as reader:
                 write_overlay(_watched(reader, path, answer, context), answer, path, overwrite=overwrite)
     return warnings
+
+
+def write_corpus_json(
+    kind: Output, spottings: Sequence[Spotting], words: Vocabulary, path: Path, *, overwrite: bool = False
+) -> None:
+    """Findings of one or many videos as BOBSL publishes spottings, or as the 2022 challenge does.
+
+    BOBSL's time is where the sign starts, as of its own dictionary spottings. A class of the challenge is the place of
+    the word in the sorted vocabulary of the dictionary.
+    """
+    if kind is Output.BOBSL:
+        found = tuple(
+            TimedAnnotation(
+                video_id=one.video_id,
+                word=one.word,
+                time_ms=max(0, one.span_ms.start),
+                confidence=min(1.0, max(0.0, one.cosine if one.presence is None else one.presence.probability)),
+                source="dictionary",
+            )
+            for one in spottings
+        )
+        write_bobsl_spottings(SplitAnnotations({"all": found}, OFFSETS), path, overwrite=overwrite)
+        return
+    spans: dict[str, list[SignSpan]] = {}
+    for one in spottings:
+        spans.setdefault(one.video_id, []).append(SignSpan(words.id_of(one.word), one.span_ms))
+    write_challenge({video: tuple(signs) for video, signs in spans.items()}, path, overwrite=overwrite)
 
 
 def _watched(reader: VideoReader, path: Path, answer: VideoAnswer, context: Context) -> Iterator[tuple[Pixels, float]]:

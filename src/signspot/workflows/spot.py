@@ -15,13 +15,17 @@ from signspot.domain.corpus import Episode, Subtitle
 from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
 from signspot.domain.spans import FRAME_MS, MillisSpan
-from signspot.domain.tracks import Embedder, EntryVectors, FloatArray, SimilarityTrack
-from signspot.domain.words import Vocabulary, Word, normalise
+from signspot.domain.tracks import Embedder, EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack
+from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
 from signspot.errors import InputError, UnknownWord, VideoError
+from signspot.evaluation.presence import Calibration
 from signspot.features.extract import ExtractOptions
-from signspot.features.stages import filed_under
+from signspot.features.stages import filed_under, for_dictionary
 from signspot.spotting.peaks import limited_to, spottings_of
-from signspot.spotting.similarity import similarity
+from signspot.spotting.presence import Judge
+from signspot.spotting.queries import best_view, views_of
+from signspot.spotting.refine import Refinement
+from signspot.spotting.similarity import similarities
 from signspot.text.tokenise import find_words
 from signspot.workflows.entry_vectors import EntrySource, vectors_of
 from signspot.workflows.tracks import Progress, VideoTrack, is_stored, quick_track_of, store_at, track_of
@@ -36,19 +40,35 @@ class SpotOptions:
     subtitles: tuple[Subtitle, ...] | None = None  # search a word only where a subtitle mentions it
     padding_ms: int = 2000  # on both sides of a subtitle (Paper 4.1)
     language: str = "en"  # of the subtitles and the words
+    synonyms: Synonyms | None = None  # words that are looked for where a subtitle mentions another of theirs
     seed: int = 0  # of the clips drawn from dictionary videos
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
     store: Path | None = None  # the folder in which vectors of videos are kept; None: nowhere
     quick: bool = False  # look closely only at the most promising places, unless the video's vectors are stored
     box: SignerBox | None = None  # the part of the picture to look at; None: what the video's corpus says, if anything
+    mirror: bool = False  # also look for mirrored signs, of signers of the other hand
+    rates: tuple[float, ...] = ()  # also look for signs shown so many times as fast as the dictionary's, such as 1.5
+    refine: bool = True  # a finding lasts as long as the sign; False: as the window of 16 frames
+    calibration: Calibration | None = None  # gives probabilities; None: cosines only
+    least_presence: float | None = None  # lowest probability that counts as found; None: a half, if calibrated
+    false_alarms: float | None = None  # or as many as give so many false alarms in an hour, for each word
 
     def __post_init__(self) -> None:
+        self._refuse_contradictions()
         if self.threshold is not None and not -1 <= self.threshold <= 1:
             raise InputError("threshold", f"{self.threshold} is no cosine", "give a number from -1 to 1")
         if self.stride < 1 or self.padding_ms < 0:
             raise InputError("stride and padding", "must be positive", "leave them out for the paper's values")
         if self.quick and self.stride > 1:
             raise InputError("stride", "a quick look chooses its own", "leave out one of --quick and --stride")
+        if any(not 0.25 <= rate <= 4 for rate in self.rates):
+            raise InputError("rates", f"{min(self.rates):g} to {max(self.rates):g}", "give speeds from 0.25 to 4")
+
+    def _refuse_contradictions(self) -> None:
+        if sum(given is not None for given in (self.threshold, self.least_presence, self.false_alarms)) > 1:
+            raise InputError("threshold", "several are given", "give one of --threshold, --presence, --false-alarms")
+        if self.least_presence is not None and not 0 <= self.least_presence <= 1:
+            raise InputError("presence", f"{self.least_presence} is no probability", "give a number from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +78,7 @@ class Query:
     words: tuple[EntryVectors, ...]
     dictionary: Dictionary
     warnings: tuple[str, ...] = ()
+    n_views: int = 1  # rows that each entry has in a word's vectors, one behind the other
 
 
 def spot(
@@ -88,20 +109,21 @@ def prepare(
     """Look the words up and embed their dictionary clips."""
     wanted = known_words(words, dictionary, options)
     total = sum(len(dictionary.entries(word)) for word in wanted)
-    source = EntrySource.of(dictionary, model, seed=options.seed, isolated=options.isolated)
-    done, found, warnings = 0, [], list(source.remarks(wanted))
+    views = views_of(for_dictionary(model), mirror=options.mirror, rates=options.rates)
+    sources = [EntrySource.of(dictionary, view, seed=options.seed, isolated=options.isolated) for view in views]
+    done, found, warnings = 0, [], list(sources[0].remarks(wanted))
     for word in wanted:
         usable: list[tuple[Entry, FloatArray]] = []
         for entry in dictionary.entries(word):
             try:
-                usable.append((entry, source.vector(entry)))
+                usable += [(entry, vector) for vector in [source.vector(entry) for source in sources]]
             except VideoError as error:
                 warnings.append(f"left out of the dictionary: {error}")
             done += 1
             if progress is not None:
                 progress("reading the dictionary", done, total)
         found.append(vectors_of(word, usable, model, warnings[-1] if warnings else ""))
-    return Query(tuple(found), dictionary, tuple(warnings))
+    return Query(tuple(found), dictionary, tuple(warnings), len(views))
 
 
 def known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptions) -> tuple[Word, ...]:
@@ -110,7 +132,7 @@ def known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptio
     if not words:
         if options.subtitles is None:
             raise InputError("words", "none given", "name the words to look for, or give --subtitles to take theirs")
-        mentioned = _mentions(options.subtitles, vocabulary, options.language)
+        mentioned = mentions_of(options.subtitles, vocabulary, options)
         if not mentioned:
             raise InputError("subtitles", "mention no word of the dictionary", "name the words to look for")
         return tuple(sorted(mentioned))
@@ -141,24 +163,98 @@ def spot_prepared(
         fingerprint=filed_under(model.fingerprint, read.box),
         dictionary=query.dictionary.name,
     )
-    threshold = model.threshold if options.threshold is None else options.threshold
-    compared = (similarity(read.track, entries) for entries in query.words)
+    search = _Search.of(read.track, model, options, provenance)
+    compared = (best_view(each, query.n_views) for each in similarities(read.track, query.words))
     if options.subtitles is None:
-        answers = tuple(WordAnswer(each, spottings_of(each, threshold, provenance)) for each in compared)
+        answers = tuple(search.answer(each) for each in compared)
     else:
-        mentions = _mentions(options.subtitles, query.dictionary.vocabulary, options.language)
-        answers = tuple(
-            _answer_where_mentioned(each, mentions.get(each.word, ()), threshold, provenance, options.padding_ms)
-            for each in compared
-        )
+        mentions = mentions_of(options.subtitles, query.dictionary.vocabulary, options)
+        answers = tuple(search.answer_where_mentioned(each, mentions.get(each.word, ())) for each in compared)
     return VideoAnswer(
         video_id=episode.video_id,
         words=answers,
-        threshold=threshold,
+        threshold=search.lowest_cosine(answers),
         duration_ms=round(read.track.axis.time_of(-1)) + FRAME_MS,
         partial=read.remarks.partial,
         warnings=read.remarks.warnings,
+        least_presence=search.least_presence,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Search:
+    """How the words of one video are looked for, and what counts as found."""
+
+    provenance: Provenance
+    threshold: float  # lowest cosine
+    least_presence: float | None  # lowest probability; None: the cosine decides
+    judge: Judge | None  # None: uncalibrated
+    refinement: Refinement | None
+    padding_ms: int
+
+    @classmethod
+    def of(cls, track: EmbeddingTrack, model: Embedder, options: SpotOptions, provenance: Provenance) -> _Search:
+        """Look up what counts as found."""
+        judge = None
+        if options.calibration is None and not (options.least_presence is options.false_alarms is None):
+            what = "no probability is known: this model is not calibrated"
+            raise InputError(model.name, what, "run `signspot calibrate` first, or give --threshold")
+        if options.calibration is not None:
+            check_fingerprint(options.calibration, model)
+            judge = Judge.of(options.calibration, track, is_read=options.subtitles is not None)
+        is_chance = judge is not None and options.threshold is None
+        least = 0.5 if options.least_presence is None else options.least_presence
+        if judge is not None and options.false_alarms is not None:
+            least = judge.fit.least_presence(options.false_alarms)
+        threshold = model.threshold if options.threshold is None else options.threshold
+        return cls(
+            provenance=provenance,
+            threshold=threshold,
+            least_presence=least if is_chance else None,
+            judge=judge,
+            refinement=Refinement() if options.refine else None,
+            padding_ms=options.padding_ms,
+        )
+
+    def lowest_cosine(self, answers: Sequence[WordAnswer]) -> float:
+        """The lowest cosine that counted as found; where probabilities decide, that of the findings."""
+        if self.least_presence is None:
+            return self.threshold
+        found = (min(1.0, spotting.cosine) for answer in answers for spotting in answer.spottings)
+        return min(found, default=self.threshold)
+
+    def answer(self, compared: SimilarityTrack, searched: tuple[MillisSpan, ...] | None = None) -> WordAnswer:
+        """The findings of a word, and how probable it is that it is there at all."""
+        if self.judge is None:
+            found = spottings_of(compared, self.threshold, self.provenance, self.refinement)
+            return WordAnswer(compared, found, searched)
+        judged = self.judge(compared)
+        shown = (
+            judged.cosine >= self.threshold
+            if self.least_presence is None
+            else (judged.probability >= self.least_presence)
+        )
+        found = judged.spottings(compared, shown, self.provenance, self.refinement)
+        return WordAnswer(compared, found, searched, judged.anywhere)
+
+    def answer_where_mentioned(self, compared: SimilarityTrack, mentioning: tuple[Subtitle, ...]) -> WordAnswer:
+        """Search only around the subtitles that mention the word."""
+        searched = tuple(subtitle.span_ms.padded(self.padding_ms, self.padding_ms) for subtitle in mentioning)
+        answer = self.answer(limited_to(compared, windows_inside(compared, searched)), searched)
+        spottings = tuple(
+            dataclasses.replace(
+                found, provenance=dataclasses.replace(self.provenance, subtitle=_nearest(mentioning, found))
+            )
+            for found in answer.spottings
+        )
+        return dataclasses.replace(answer, spottings=spottings)
+
+
+def check_fingerprint(calibration: Calibration, model: Embedder) -> None:
+    """Refuse a calibration that was fitted for another model."""
+    if calibration.fingerprint != model.fingerprint:
+        what = f"was fitted for another model than {model.name!r}: its probabilities would mean nothing"
+        raise InputError(f"calibration {calibration.name}", what, "run `signspot calibrate` for this model")
 
 
 def _read(
@@ -173,35 +269,24 @@ def _read(
         return track_of(episode, model, store=store, options=extract, progress=progress)
 
 
-def _answer_where_mentioned(
-    compared: SimilarityTrack,
-    mentioning: tuple[Subtitle, ...],
-    threshold: float,
-    provenance: Provenance,
-    padding_ms: int,
-) -> WordAnswer:
-    """Search only around the subtitles that mention the word."""
-    searched = tuple(subtitle.span_ms.padded(padding_ms, padding_ms) for subtitle in mentioning)
-    limited = limited_to(compared, _windows_inside(compared, searched))
-    spottings = tuple(
-        dataclasses.replace(found, provenance=dataclasses.replace(provenance, subtitle=_nearest(mentioning, found)))
-        for found in spottings_of(limited, threshold, provenance)
-    )
-    return WordAnswer(limited, spottings, searched)
-
-
-def _mentions(
-    subtitles: tuple[Subtitle, ...], vocabulary: Vocabulary, language: str
+def mentions_of(
+    subtitles: tuple[Subtitle, ...], vocabulary: Vocabulary, options: SpotOptions
 ) -> dict[Word, tuple[Subtitle, ...]]:
-    """Which subtitles mention each word. All words of the dictionary compete: "ice cream" is no mention of cream."""
+    """Which subtitles mention each word, or a synonym of it.
+
+    All words of the dictionary compete: "ice cream" is no mention of cream.
+    """
     found: dict[Word, list[Subtitle]] = {}
     for subtitle in subtitles:
-        for word in {mention.word for mention in find_words(subtitle.text, vocabulary, language)}:
+        written = {mention.word for mention in find_words(subtitle.text, vocabulary, options.language)}
+        if options.synonyms is not None:
+            written |= {other for word in written for other in options.synonyms.of_word(word) if other in vocabulary}
+        for word in written:
             found.setdefault(word, []).append(subtitle)
     return {word: tuple(where) for word, where in found.items()}
 
 
-def _windows_inside(compared: SimilarityTrack, spans: tuple[MillisSpan, ...]) -> npt.NDArray[np.bool_]:
+def windows_inside(compared: SimilarityTrack, spans: tuple[MillisSpan, ...]) -> npt.NDArray[np.bool_]:
     """Which windows have their time in one of the spans. (n_windows,)"""
     inside = np.zeros(len(compared.grid), dtype=bool)
     for span in spans:

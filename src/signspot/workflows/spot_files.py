@@ -17,19 +17,24 @@ from signspot.atomic import atomic_output
 from signspot.domain.corpus import Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer
 from signspot.domain.tracks import Embedder
+from signspot.domain.words import Vocabulary
 from signspot.errors import InputError, OutputExists, SignspotError
-from signspot.formats.corpus_source import SUBTITLE_SUFFIXES
+from signspot.formats.corpus_source import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, placed
 from signspot.formats.eaf import ElanDocument, ElanMedia, read_eaf, resolve_media
 from signspot.formats.ecv import read_ecv
-from signspot.formats.manifests import read_corpus, read_dictionary
+from signspot.formats.manifests import read_corpus
 from signspot.formats.safe_json import write_json
 from signspot.formats.signbank import read_signbank
 from signspot.formats.tables import answer_record, write_spottings
 from signspot.formats.vocabulary import ExternalVocabulary, with_type_ids
 from signspot.models.zoo import load_model
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
-from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_outputs
+from signspot.text.synonyms import shared_sign_synonyms
+from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, known_words
+from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_corpus_json, write_outputs
+from signspot.workflows.presence_files import calibration_for
 from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
+from signspot.workflows.spot_queries import query_shelf
 from signspot.workflows.tracks import Progress
 
 _FAILURE_KEYS = {"video", "where", "what", "fix"}
@@ -42,7 +47,7 @@ class SpotRequest:
 
     source: Path  # a video, a folder or list (.csv, .json) of videos, or an .eaf file
     words: tuple[str, ...]
-    dictionary: Path
+    dictionary: Path | None  # None: only with clips to look for
     model: str  # a name, or the path of a .safetensors file
     backend: str = "auto"
     device: str = "cpu"
@@ -50,6 +55,10 @@ class SpotRequest:
     subtitle_options: SubtitleOptions = SubtitleOptions()
     vocabulary: Path | None = None
     options: SpotOptions = SpotOptions()
+    queries: tuple[Path, ...] = ()  # clips of one sign to look for, beside the words
+    calibration: Path | None = None  # None: the one that is kept for the model, if any
+    explain: bool = False  # explain the subtitles as a whole, as `signspot annotate` does
+    synonyms: bool = False  # words under which the dictionary files one sign stand for each other
     outputs: Outputs = Outputs()
     failures: Path = Path("failures.jsonl")  # where a batch lists what failed
 
@@ -67,6 +76,8 @@ class Outcome:
     answer: VideoAnswer | None = None
     failure: SignspotError | None = None
     written: tuple[Path, ...] = ()
+    annotated: Annotated | None = None  # of `explain`
+    known_words: KnownWords | None = None  # how it compares with the annotations of the corpus
     remarks: tuple[str, ...] = ()  # what should be known about the request as a whole; with the first outcome
 
 
@@ -85,6 +96,8 @@ class _Run:
     query: Query
     model: Embedder
     vocabulary: ExternalVocabulary | None
+    options: SpotOptions
+    annotations: tuple[TimedAnnotation, ...]
     progress: Progress | None
 
 
@@ -95,13 +108,14 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
     are written at the end, or when the user interrupts, with what was found until then.
     """
     elan = read_eaf(request.source) if request.source.suffix.lower() == ".eaf" else None
-    episodes, unusable = _episodes(request, elan)
-    run = _prepared(request, episodes, progress)
+    corpus = _corpus(request, elan)
+    episodes, unusable = corpus.episodes, _unusable(corpus)
+    run = _prepared(request, corpus, progress)
     if not request.is_batch:
         remarks = run.query.warnings + _chosen_video(request.source, elan)
         yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
         return
-    found = _Found()
+    found = _Found(vocabulary=run.query.dictionary.vocabulary)
     outcomes = itertools.chain(unusable, (_one_of_many(episode, run) for episode in episodes))
     try:
         for number, outcome in enumerate(outcomes):
@@ -120,6 +134,7 @@ class _Found:
     spottings: list[Spotting] = field(default_factory=list)
     records: list[dict[str, object]] = field(default_factory=list)
     failed: list[Outcome] = field(default_factory=list)
+    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(()))
 
     def add(self, outcome: Outcome) -> None:
         """Keep what became of one video."""
@@ -136,49 +151,64 @@ class _Found:
             write_spottings(self.spottings, table, overwrite=outputs.overwrite)
         if (path := outputs.paths.get(Output.JSON)) is not None:
             write_json(self.records, path, overwrite=outputs.overwrite)
+        for kind in (Output.BOBSL, Output.CHALLENGE):
+            if (path := outputs.paths.get(kind)) is not None:
+                write_corpus_json(kind, self.spottings, self.vocabulary, path, overwrite=outputs.overwrite)
         if self.failed:
             _write_failures(self.failed, request.failures)
         elif _is_failures_list(request.failures):
             request.failures.unlink()  # of an earlier run: nothing in it is true any more
 
 
-def _episodes(request: SpotRequest, elan: ElanDocument | None) -> tuple[tuple[Episode, ...], tuple[Outcome, ...]]:
-    """The videos to search, and what stands for those that cannot even be listed."""
+def _corpus(request: SpotRequest, elan: ElanDocument | None) -> CorpusSource:
+    """The videos to search, with their subtitles and annotations."""
     if not request.is_batch:
         video = request.source if elan is None else _linked_video(request.source, elan).path
-        return (Episode(video_id=request.source.stem, video=video, subtitles=request.subtitles),), ()
+        return CorpusSource((Episode(video_id=request.source.stem, video=video, subtitles=request.subtitles),))
     source = read_corpus(request.source)
-    unusable = tuple(
-        Outcome(Path(problem.where), failure=InputError(problem.where, problem.what, problem.fix))
-        for problem in source.problems
-        if not problem.is_remark
-    )
+    if request.subtitles is None and request.explain:
+        return source
     beside = {} if request.subtitles is None else _subtitles_by_stem(request.subtitles)
     episodes = (dataclasses.replace(e, subtitles=beside.get(e.video.stem)) for e in source.episodes)
-    return tuple(episodes), unusable
+    return dataclasses.replace(source, episodes=tuple(episodes))
 
 
-def _prepared(request: SpotRequest, episodes: tuple[Episode, ...], progress: Progress | None) -> _Run:
+def _unusable(corpus: CorpusSource) -> tuple[Outcome, ...]:
+    """What stands for videos that cannot even be listed."""
+    return tuple(
+        Outcome(Path(problem.where), failure=InputError(problem.where, problem.what, problem.fix))
+        for problem in corpus.problems
+        if not problem.is_remark
+    )
+
+
+def _prepared(request: SpotRequest, corpus: CorpusSource, progress: Progress | None) -> _Run:
     """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
-    model = load_model(request.model, backend=request.backend, device=request.device)
-    source = read_dictionary(request.dictionary)
+    model, episodes = load_model(request.model, backend=request.backend, device=request.device), corpus.episodes
+    shelf = query_shelf(request.dictionary, request.queries, request.words, isolated=request.options.isolated)
     vocabulary = _vocabulary(request.vocabulary)
-    dictionary = source.dictionary if vocabulary is None else with_type_ids(source.dictionary, vocabulary)
+    dictionary = shelf.dictionary if vocabulary is None else with_type_ids(shelf.dictionary, vocabulary)
     named = (request.source, request.dictionary, request.subtitles, request.vocabulary)
     clips = (entry.video for entry in dictionary)
     inputs = tuple(path for path in (*named, *(e.video for e in episodes), *clips) if path)
     check_outputs(request.outputs, inputs, tuple(e.video_id for e in episodes) if request.is_batch else None)
     if request.is_batch:
         _refuse_foreign(request.failures)
-    options = request.options
-    if request.subtitles is not None and not request.words:
-        options = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
-    query = prepare(request.words, dictionary, model, options, progress)
+    calibration = calibration_for(model, request.calibration, request.model)
+    options = dataclasses.replace(request.options, calibration=calibration)
+    if request.synonyms:
+        options = dataclasses.replace(options, synonyms=shared_sign_synonyms(dictionary))
+    asked = options
+    if _reads(request) and not shelf.words:
+        asked = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
+    query = prepare(shelf.words, dictionary, model, asked, progress)
     remarks = _unlinked(query, vocabulary)
-    problems = tuple(f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
-    return _Run(
-        request, dataclasses.replace(query, warnings=problems + query.warnings + remarks), model, vocabulary, progress
-    )
+    query = dataclasses.replace(query, warnings=shelf.problems + query.warnings + remarks)
+    return _Run(request, query, model, vocabulary, options, corpus.annotations, progress)
+
+
+def _reads(request: SpotRequest) -> bool:
+    return request.subtitles is not None or request.explain
 
 
 def _unlinked(query: Query, vocabulary: ExternalVocabulary | None) -> tuple[str, ...]:
@@ -191,12 +221,17 @@ def _unlinked(query: Query, vocabulary: ExternalVocabulary | None) -> tuple[str,
 
 def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | None = None) -> Outcome:
     """Search one video and write its outputs."""
-    options = run.request.options
+    options = run.options
     warnings: tuple[str, ...] = ()
-    if run.request.subtitles is not None:
+    if _reads(run.request):
         cues, warnings = _cues(episode, run.request)
         options = dataclasses.replace(options, subtitles=cues)
-    answer = spot_prepared(episode, run.query, run.model, options, run.progress)
+    annotated = known = None
+    if run.request.explain:
+        annotated = annotate_prepared(episode, run.query, run.model, options, run.progress)
+        known, answer = _compared(annotated, episode, run), annotated.answer
+    else:
+        answer = spot_prepared(episode, run.query, run.model, options, run.progress)
     answer = dataclasses.replace(answer, warnings=warnings + answer.warnings)
     context = Context(
         video=episode.video,
@@ -206,10 +241,21 @@ def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | Non
         vocabulary=run.vocabulary,
         isolated=options.isolated,
         progress=run.progress,
+        lag=None if annotated is None else annotated.lag,
+        words=run.query.dictionary.vocabulary,
     )
     noted = write_outputs(answer, outputs, context)
     answer = dataclasses.replace(answer, warnings=answer.warnings + noted)
-    return Outcome(episode.video, answer, written=tuple(outputs.paths.values()))
+    return Outcome(episode.video, answer, written=tuple(outputs.paths.values()), annotated=annotated, known_words=known)
+
+
+def _compared(annotated: Annotated, episode: Episode, run: _Run) -> KnownWords | None:
+    """Hold an explained video against what the corpus says about it, if it says anything."""
+    own = [one for one in run.annotations if one.video_id == episode.video_id]
+    if not own or not annotated.answer.words:
+        return None
+    axis = annotated.answer.words[0].similarity.axis
+    return known_words(annotated, [placed(one, axis) for one in own], run.options.padding_ms)
 
 
 def _one_of_many(episode: Episode, run: _Run) -> Outcome:
@@ -259,7 +305,8 @@ def _all_cues(episodes: tuple[Episode, ...], request: SpotRequest) -> tuple[Subt
 
 def _cues(episode: Episode, request: SpotRequest) -> tuple[tuple[Subtitle, ...], tuple[str, ...]]:
     if episode.subtitles is None:
-        raise InputError(episode.video, f"no subtitles of this name in {request.subtitles}", "add them, or search all")
+        where = "the corpus" if request.subtitles is None else str(request.subtitles)
+        raise InputError(episode.video, f"no subtitles of this name in {where}", "add them, or search all")
     read = read_subtitles(episode.subtitles, request.subtitle_options)
     return read.subtitles, read.warnings
 

@@ -28,7 +28,7 @@ from signspot.learning.material_checks import check_material
 from signspot.learning.material_files import SynonymKind, read_material, refuse_material_folder, write_material
 from signspot.learning.passages import Footage, LabelledPassage, PassageOptions, labelled_passages, passage_columns
 from signspot.learning.permission import is_forbidden, told_of_unknown
-from signspot.media.reader import media_sha256
+from signspot.media.reader import media_sha256, shared_decoding
 from signspot.models.checkpoints import read_card
 from signspot.models.zoo import load_model
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
@@ -145,7 +145,8 @@ def make_training_material(
     if not any(videos.passages):
         why = "; ".join(f"{count}: {reason}" for reason, count in (+videos.left_out).items()) or "it has no annotations"
         raise InputError("the corpus", f"no labelled passage ({why})", "check annotations, subtitles and dictionary")
-    entries, vectors = _entries(sources, options, videos.problems, progress)
+    with shared_decoding():
+        entries, vectors = _entries(sources, options, videos.problems, progress)
     vocabulary = sources.dictionary.vocabulary
     material = Material(
         vocabulary=vocabulary,

@@ -1,4 +1,4 @@
-"""A made-up signing world as ordinary files: clips, episodes, subtitles, annotations, and the truth about them."""
+"""A made-up signing world as ordinary files: clips, episodes, landmarks, subtitles, annotations, and the truth."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode, Rights
 from signspot.domain.dictionary import Dictionary, Entry
-from signspot.domain.spans import FRAME_MS
+from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.tracks import FloatArray, LandmarkTrack
 from signspot.errors import InputError
 from signspot.features.store_disk import make_folder
 from signspot.formats.corpus_source import CorpusSource, TimedAnnotation, write_corpus_manifest
 from signspot.formats.dictionary_source import write_dictionary_manifest
+from signspot.formats.pose_files import SUFFIX, landmarks_beside, write_pose
 from signspot.formats.safe_json import read_json, write_json
 from signspot.formats.subtitle_files import write_subtitles
 from signspot.formats.truth import SignedSign, write_truth
 from signspot.learning.splits import WordSplit, write_split
+from signspot.media.landmark_layout import SignerLandmarks
 from signspot.media.writer import VideoWriter
 from signspot.workflows.tracks import Progress
 from signspot.world.baseline import raw_joint_scores
@@ -130,8 +135,10 @@ class _EntryTask:
 
     def __call__(self) -> None:
         path = _clip(self.made, self.entry)
-        if not path.exists():
-            _film(self.world.perform_entry(self.entry), None, path, self.side)
+        if _is_unfinished(path):
+            performance = self.world.perform_entry(self.entry)
+            _film(performance, None, path, self.side)
+            _write_landmarks(self.world.detected(performance, self.entry.entry_id), path, self.side)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +150,29 @@ class _EpisodeTask:
 
     def __call__(self) -> None:
         path = _video(self.made, self.name)
-        if not path.exists():
+        if _is_unfinished(path):
             number = (*self.world.episodes("train"), *self.world.episodes("test")).index(self.name)
             scene = Broadcast(self.world.seed * 10_007 + number)
-            _film(self.world.perform_episode(self.name).performance, scene, path, self.side)
+            performance = self.world.perform_episode(self.name).performance
+            _film(performance, scene, path, self.side)
+            detected = scene.placement.apply(self.world.detected(performance, self.name))
+            _write_landmarks(detected, path, self.side)
+
+
+def _is_unfinished(video: Path) -> bool:
+    return not video.exists() or landmarks_beside(video) is None
+
+
+def _write_landmarks(points: FloatArray, video: Path, side: int) -> None:
+    """Landmarks (n_frames, 258) as a detector would give them, beside the video they belong to."""
+    axis = TimeAxis(np.arange(len(points), dtype=np.float64) * FRAME_MS)
+    landmarks = SignerLandmarks(LandmarkTrack(video.stem, axis, points), side, side)
+    write_pose(landmarks, video.with_suffix(SUFFIX), overwrite=True)
 
 
 def _film(performance: Performance, scene: Scene | None, path: Path, side: int) -> None:
+    if path.exists():
+        return
     frames = render_frames(performance.points, performance.mouth, performance.signer.appearance, scene, side=side)
     with VideoWriter(path, width=side, height=side) as writer:
         for number, frame in enumerate(frames):

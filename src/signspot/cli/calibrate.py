@@ -1,0 +1,92 @@
+"""`signspot calibrate`: measure how probable findings of a model are, so that `spot` and `annotate` can say so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import typer
+
+from signspot.cli.embed import BOX, default_store, signer_box
+from signspot.cli.progress import progress_bars
+from signspot.cli.show import print_json, warn
+from signspot.errors import one_line
+from signspot.formats.safe_json import write_json
+from signspot.workflows.calibrate import CalibrateRequest, CalibrationReport, calibrate_file
+from signspot.workflows.spot import SpotOptions
+
+
+def calibrate(
+    model: str = typer.Argument(metavar="MODEL", help="A name of `signspot models list`, or a .safetensors file."),
+    corpus: Path = typer.Option(..., "--corpus", "-c", help="Videos with annotations: a folder, .csv or .json."),
+    dictionary: Path = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips."),
+    split: str = typer.Option("", "--split", help="Only the videos of this split: not those the model learned from."),
+    complete: bool = typer.Option(
+        False,
+        "--complete",
+        help="Every sign of the annotated words is annotated. Without it, signs that nobody annotated near a subtitle "
+        "are left out, probabilities are on the low side, and searches near subtitles are not told apart.",
+    ),
+    method: Literal["auto", "logistic", "isotonic"] = typer.Option(
+        "auto", "--method", help="logistic, isotonic, or auto: isotonic where at least 1,000 candidates are right."
+    ),
+    out: Path | None = typer.Option(
+        None, "--out", metavar="F.calibration", help="Where to write it; without, where `spot` finds it by itself."
+    ),
+    language: str = typer.Option("en", "--language", help="Written language of words and subtitles."),
+    stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    box: str | None = BOX,
+    backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
+    device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
+    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept."),
+    json_target: Path | None = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the screen or a file."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace a calibration that exists."),
+    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+) -> None:
+    """Fit how probable a finding of MODEL is, on videos whose signs are annotated.
+
+    Nobody should calibrate on videos that the model learned from: it is surer of those than of any other.
+    """
+    options = SpotOptions(
+        stride=stride,
+        box=signer_box(box),
+        language=language,
+        isolated=not trust,
+        store=store or default_store(model),
+    )
+    request = CalibrateRequest(
+        model=model,
+        backend=backend,
+        device=device,
+        corpus=corpus,
+        dictionary=dictionary,
+        split=split,
+        complete=complete,
+        method=method,
+        options=options,
+        out=out,
+        overwrite=overwrite,
+    )
+    with progress_bars() as progress:
+        report = calibrate_file(request, os.environ, progress)
+    for line in report.warnings:
+        warn(line)
+    if json_target is not None and str(json_target) == "-":
+        print_json(report.as_json())
+        return
+    if json_target is not None:
+        write_json(report.as_json(), json_target, overwrite=overwrite)
+    _tell(report)
+
+
+def _tell(report: CalibrationReport) -> None:
+    typer.echo(f"{report.n_right} right and {report.n_wrong} wrong candidates of {report.n_groups} signers or videos")
+    for name, error in (("", report.expected_error), (" near subtitles", report.expected_error_read)):
+        if error is not None:
+            typer.echo(f"expected calibration error{name}, signers or videos held out in turn: {error:.3f}")
+    for rate in (0.1, 1.0, 10.0):
+        fit = report.calibration.plain
+        if rate >= fit.lowest_rate:
+            typer.echo(f"{rate:g} false alarms an hour and word: presence from {fit.least_presence(rate):.1%}")
+    typer.echo(one_line(f"wrote {report.path}"))

@@ -1,0 +1,156 @@
+"""`signspot evaluate`: how well a model spots signs in a test set."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from signspot.atomic import refuse_existing
+from signspot.cli.progress import progress_bars
+from signspot.cli.show import print_json
+from signspot.errors import InputError, one_line
+from signspot.features.store import default_store_folder
+from signspot.formats.safe_json import write_json
+
+if TYPE_CHECKING:
+    from signspot.workflows.evaluate import Evaluation, EvaluationRequest
+    from signspot.workflows.evaluate_subjects import WhichModel
+    from signspot.workflows.evaluate_test_set import DictionaryWords, Protocol
+
+_STANDARD_OUTPUT = Path("-")
+
+
+def evaluate(
+    model: str = typer.Argument("", metavar="RUN|MODEL", help="A run folder, a model file or name, or `random`."),
+    protocol: str = typer.Option(
+        "all", "--protocol", help="seen or unseen: the test words of a split; all: every word."
+    ),
+    test: Path | None = typer.Option(None, "--test", metavar="DIR", help="Test material (`signspot train material`)."),
+    corpus: Path | None = typer.Option(
+        None, "--corpus", metavar="DIR", help="Make it from these videos; beside --test: says who signs."
+    ),
+    dictionary: Path | None = typer.Option(
+        None, "--dictionary", "-d", metavar="DIR", help="Its clips; beside --test: says which words share a sign."
+    ),
+    corpus_split: str = typer.Option("test", "--corpus-split", metavar="NAME", help="Which videos of the corpus."),
+    split: Path | None = typer.Option(None, "--split", metavar="FILE.json", help="Words (default: those of the run)."),
+    dictionary_words: str = typer.Option("limited", "--dictionary-words", help="Look up in limited: test words; full."),
+    confidence: float = typer.Option(0.9, "--confidence", min=0, max=1, help="Least confidence of test annotations."),
+    stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    spotting: bool = typer.Option(False, "--spotting", help="Also search whole videos for all test words."),
+    challenge: tuple[Path, Path] | None = typer.Option(
+        None, "--challenge", metavar="TRUTH.json ANSWERS.json", help="Only the F1 of the 2022 challenge, of two files."
+    ),
+    truth: bool = typer.Option(False, "--truth", help="In place of a model: one that knows the annotations."),
+    checkpoint: str = typer.Option("last", "--checkpoint", help="Of a run: last, or best (chosen on the test set)."),
+    seed: int = typer.Option(0, min=0, help="Of the intervals, and of `random`."),
+    out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Write a page, curves and every decision."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace an evaluation that is there."),
+    json_target: Path | None = typer.Option(None, "--json", metavar="[-|FILE]", help="Give the result as JSON."),
+    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors are kept (default: cache)."),
+    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+) -> None:
+    """Score a model: mAP, R@5 and localisation as the paper defines them, with intervals and its numbers beside."""
+    if challenge is not None:
+        _challenge(*challenge, json_target)
+        return
+    # torch takes seconds to load.
+    from signspot.evaluation.intervals import BootstrapOptions
+    from signspot.workflows.evaluate import EvaluationRequest
+    from signspot.workflows.evaluate_subjects import TRUTH
+    from signspot.workflows.evaluate_test_set import ProtocolChoice, TestFiles
+
+    request = EvaluationRequest(
+        model=_named(model, TRUTH if truth else ""),
+        which=cast("WhichModel", checkpoint),
+        files=TestFiles(
+            material=test,
+            corpus=corpus,
+            dictionary=dictionary,
+            corpus_split=corpus_split,
+            store=None if test is not None else store or default_store_folder(os.environ),
+            isolated=not trust,
+        ),
+        protocol=ProtocolChoice(
+            name=cast("Protocol", protocol),
+            split=split,
+            dictionary_words=cast("DictionaryWords", dictionary_words),
+            min_confidence=confidence,
+            stride=stride,
+        ),
+        spotting=spotting,
+        bootstrap=BootstrapOptions(seed=seed),
+        seed=seed,
+    )
+    _run(request, out, json_target, overwrite=overwrite)
+
+
+def _named(model: str, truth: str) -> str:
+    if bool(model) == bool(truth):
+        what = "--truth stands in place of a model" if model else "there is nothing to evaluate"
+        raise InputError("RUN|MODEL", what, "name a run folder or a model, or give --truth alone")
+    return model or truth
+
+
+def _run(request: EvaluationRequest, out: Path | None, json_target: Path | None, *, overwrite: bool) -> None:
+    from signspot.workflows.evaluate import evaluate as evaluate_model
+    from signspot.workflows.evaluate_report import refuse_evaluation_folder, write_evaluation
+
+    if out is not None:
+        refuse_evaluation_folder(out, overwrite=overwrite)
+    if json_target is not None and json_target != _STANDARD_OUTPUT:
+        refuse_existing(json_target, overwrite=overwrite)
+    with progress_bars() as bars:
+        result = evaluate_model(request, bars)
+        if out is not None:
+            bars("drawing", 0, None)
+            write_evaluation(result, out, overwrite=overwrite)
+    if json_target is not None:
+        _give_json(result.as_json(), json_target, overwrite=overwrite)
+    if json_target != _STANDARD_OUTPUT:
+        _print(result)
+        if out is not None:
+            typer.echo(one_line(f"wrote {out / 'index.html'}"))
+
+
+def _print(result: Evaluation) -> None:
+    from signspot.workflows.evaluate_report import summary_lines, table_head, table_rows
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in table_head(result):
+        table.add_column(heading, justify="right" if heading in ("score", "chance", "paper") else "left")
+    for row in table_rows(result):
+        table.add_row(*(Text(cell) for cell in row))
+    Console(highlight=False).print(table)
+    for line in summary_lines(result):
+        typer.echo(one_line(line))
+
+
+def _challenge(truth: Path, answers: Path, json_target: Path | None) -> None:
+    from signspot.workflows.evaluate import evaluate_challenge
+
+    scores = evaluate_challenge(truth, answers)
+    interval = scores.f1_interval() if len(scores.videos) else None
+    if json_target is not None:
+        shares = {"f1": scores.f1, "precision": scores.precision, "recall": scores.recall}
+        by_threshold = dict(zip(map(str, scores.thresholds_percent), scores.f1_by_threshold.tolist(), strict=True))
+        spread = None if interval is None else asdict(interval)
+        _give_json({**shares, "f1_by_iou_percent": by_threshold, "f1_with_other_classes": spread}, json_target)
+    if json_target != _STANDARD_OUTPUT:
+        spread_text = "" if interval is None or interval.low is None else f" [{interval.low:.4f}, {interval.high:.4f}]"
+        typer.echo(f"F1 {scores.f1:.4f}{spread_text}, precision {scores.precision:.4f}, recall {scores.recall:.4f}")
+        typer.echo("averaged over IoU 0.20 to 0.80; the interval holds 95% of the draws of other classes")
+
+
+def _give_json(value: dict[str, object], target: Path, *, overwrite: bool = False) -> None:
+    if target == _STANDARD_OUTPUT:
+        print_json(value)
+    else:
+        write_json(value, target, overwrite=overwrite)

@@ -1,0 +1,83 @@
+"""`signspot landmarks`: body and hands of videos as .pose files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from signspot.atomic import refuse_existing
+from signspot.cli.embed import BOX, FAILURES_FOUND, signer_box
+from signspot.cli.progress import progress_bars
+from signspot.cli.show import print_json, warn
+from signspot.errors import one_line
+from signspot.formats.safe_json import write_json
+from signspot.workflows.landmarks import Landmarked, LandmarkRequest, landmark_files
+
+
+def landmarks(
+    videos: list[Path] = typer.Argument(metavar="VIDEO", help="Videos and folders of videos."),
+    out: Path | None = typer.Option(None, "--out", "-o", metavar="DIR", help="Where to put them (default: beside)."),
+    box: str | None = BOX,
+    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    json_target: Path | None = typer.Option(
+        None, "--json", metavar="[F.json]", help="Give the result as JSON, on the screen or in F."
+    ),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Find again what is there, and replace F.json."),
+) -> None:
+    """Find body and hands in every frame and write them as .pose files (needs the extra 'pose').
+
+    Run again after an interruption: what is done stays done. Landmarks do not make people anonymous.
+    """
+    if json_target is not None and str(json_target) != "-":
+        refuse_existing(json_target, overwrite=overwrite)  # before hours of work
+    request = LandmarkRequest(
+        sources=tuple(videos), out=out, box=signer_box(box), isolated=not trust, overwrite=overwrite
+    )
+    done: list[Landmarked] = []
+    with progress_bars() as progress:
+        for one in landmark_files(request, progress):
+            progress.clear()
+            done.append(one)
+            _show(one, quietly=json_target is not None)
+    if json_target is not None:
+        records = [_record(one) for one in done]
+        print_json(records) if str(json_target) == "-" else write_json(records, json_target, overwrite=overwrite)
+    failed = sum(one.failure is not None for one in done)
+    if failed:
+        warn(f"{failed} of {len(done)} videos failed")
+        raise typer.Exit(FAILURES_FOUND)
+
+
+def _show(one: Landmarked, *, quietly: bool) -> None:
+    if one.failure is not None:
+        warn(str(one.failure))
+        return
+    if one.made is not None:
+        for message in (*one.made.remarks.warnings, one.made.remarks.partial):
+            if message:
+                warn(f"{one.video}: {message}")
+    if not quietly:
+        typer.echo(one_line(f"{one.file}: {_summary(one)}"))
+
+
+def _summary(one: Landmarked) -> str:
+    if one.made is None:
+        return "was there"
+    frames, pose, hands = len(one.made.signer.track.axis), one.made.pose_share, one.made.hand_share
+    return f"{frames} frames, body in {pose:.0%}, hands in {hands:.0%}"
+
+
+def _record(one: Landmarked) -> dict[str, object]:
+    made = one.made
+    return {
+        "video": str(one.video),
+        "file": str(one.file) if one.failure is None else None,
+        "was_there": made is None and one.failure is None,
+        "frames": None if made is None else len(made.signer.track.axis),
+        "pose_share": None if made is None else round(made.pose_share, 4),
+        "hand_share": None if made is None else round(made.hand_share, 4),
+        "partial": "" if made is None else made.remarks.partial,
+        "warnings": [] if made is None else list(made.remarks.warnings),
+        "failure": None if one.failure is None else str(one.failure),
+    }

@@ -1,0 +1,101 @@
+"""`signspot lookup`: a recording of one sign in, the words it may show out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from signspot.atomic import refuse_existing
+from signspot.cli.embed import BOX, default_store, signer_box
+from signspot.cli.progress import progress_bars
+from signspot.cli.shared_options import (
+    BACKEND,
+    DEVICE,
+    DICTIONARY,
+    JSON,
+    MODEL,
+    NO_STORE,
+    OVERWRITE,
+    STORE,
+    THRESHOLD,
+    TRUST,
+    give_json,
+    refuse_json,
+    say,
+    warn_all,
+)
+from signspot.errors import InputError, one_line
+from signspot.formats.manifests import read_dictionary
+from signspot.workflows.entry_shelf import shelf_of
+from signspot.workflows.lookup import NO_MATCH, Lookup, LookupOptions, look_up, lookup_record, write_lookup_sheet
+from signspot.workflows.sign_vectors import SignModel, sign_embedder
+
+
+def lookup(
+    recording: Path = typer.Argument(metavar="VIDEO", help="A recording of one sign, up to 20 s."),
+    dictionary: Path = DICTIONARY,
+    model: str = MODEL,
+    backend: str = BACKEND,
+    device: str = DEVICE,
+    count: int = typer.Option(6, "--count", min=1, max=100, help="How many words to show."),
+    threshold: float | None = THRESHOLD,
+    box: str | None = BOX,
+    store: Path | None = STORE,
+    no_store: bool = NO_STORE,
+    sheet: Path | None = typer.Option(None, "--sheet", metavar="F.png", help="Picture of the recording and the words."),
+    json_target: Path | None = JSON,
+    overwrite: bool = OVERWRITE,
+    trust: bool = TRUST,
+) -> None:
+    """Name the words whose dictionary clips look most like a recording of one sign.
+
+    The recording is trimmed to what moves, and is also compared mirrored, as left-handed people sign. Nothing of it is
+    kept.
+    """
+    if threshold is not None and not -1 <= threshold <= 1:
+        raise InputError("--threshold", f"{threshold} is no cosine", "give a number from -1 to 1")
+    refuse_json(json_target, overwrite=overwrite)
+    if sheet is not None:
+        refuse_existing(sheet, overwrite=overwrite)
+    source = read_dictionary(dictionary)
+    wanted = SignModel(name=model, backend=backend, device=device, isolated=not trust)
+    options = LookupOptions(
+        count=count,
+        threshold=threshold,
+        box=signer_box(box),
+        store=None if no_store else store or default_store(model),
+    )
+    with progress_bars() as progress:
+        signs = sign_embedder(wanted, source.dictionary)
+        found = look_up(recording, signs, shelf_of(source.dictionary, signs, options.store, progress), options)
+        drawn = sheet is not None and write_lookup_sheet(
+            found, sheet, isolated=not trust, overwrite=overwrite, progress=progress
+        )
+    warn_all(f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
+    warn_all((*found.warnings, *found.doubts))
+    if not give_json(lookup_record(found), json_target, overwrite=overwrite):
+        _show(found)
+        if drawn:
+            say(f"wrote {sheet}")
+
+
+def _show(found: Lookup) -> None:
+    for fault in found.faults:
+        say(f"nothing was looked up: {fault}")
+    if found.faults:
+        return
+    say(f"trimmed: {found.trim}")
+    if not found.has_match:
+        say(NO_MATCH)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("", "word", "variant", "how sure", "cosine", "dictionary entry"):
+        table.add_column(heading, justify="right" if heading == "cosine" else "left", overflow="fold")
+    for number, guess in enumerate(found.guesses, start=1):
+        sure = guess.band.value + (", mirrored" if guess.is_mirrored else "")
+        cells = (str(number), guess.word, guess.entry.variant, sure, f"{guess.cosine:.3f}", guess.entry.entry_id)
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
+    Console(highlight=False).print(table)

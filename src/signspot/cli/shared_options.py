@@ -1,0 +1,68 @@
+"""Options that several commands share, and what every one of them does with JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+from signspot.atomic import refuse_existing
+from signspot.cli.show import print_json, warn
+from signspot.errors import one_line
+from signspot.formats.safe_json import write_json
+
+FAILURES_FOUND = 1
+STANDARD_OUTPUT = Path("-")
+
+DICTIONARY = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips.")
+MODEL = typer.Option("colour", "--model", "-m", help="The model to compare with.")
+BACKEND = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16.")
+DEVICE = typer.Option("cpu", "--device", help="cpu or cuda.")
+STORE = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept.")
+NO_STORE = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew.")
+THRESHOLD = typer.Option(None, "--threshold", help="Lowest cosine that counts as alike (-1 to 1).")
+LANGUAGE = typer.Option("en", "--language", help="Written language of words and subtitles.")
+JSON = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the screen or in a file.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace outputs that exist.")
+TRUST = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself.")
+RIGHTS_CLEARED = typer.Option(
+    False,
+    "--rights-cleared",
+    help="Also cut clips out of videos whose rights say nothing about it; what they forbid stays forbidden.",
+)
+
+
+def refuse_json(target: Path | None, *, overwrite: bool) -> None:
+    """Refuse a file for JSON that exists, before any work is done."""
+    if target is not None and target != STANDARD_OUTPUT:
+        refuse_existing(target, overwrite=overwrite)
+
+
+def give_json(value: object, target: Path | None, *, overwrite: bool) -> bool:
+    """Give the result as JSON if that was asked for; whether the screen is taken by it."""
+    if target == STANDARD_OUTPUT:
+        print_json(value)
+    elif target is not None:
+        write_json(value, target, overwrite=overwrite)
+    return target == STANDARD_OUTPUT
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "clip"), counted(0, "clip")
+    ('1 clip', '0 clips')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def say(text: str) -> None:
+    """One line on the screen."""
+    typer.echo(one_line(text))
+
+
+def warn_all(messages: Iterable[str]) -> None:
+    """One line on the error stream for each."""
+    for message in messages:
+        warn(message)

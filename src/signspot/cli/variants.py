@@ -1,0 +1,131 @@
+"""`signspot variants`: which variant of a word is used, by whom and where, and what might be a new one."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from signspot.cli.embed import BOX, default_store, signer_box
+from signspot.cli.progress import progress_bars
+from signspot.cli.shared_options import (
+    BACKEND,
+    DEVICE,
+    DICTIONARY,
+    FAILURES_FOUND,
+    JSON,
+    LANGUAGE,
+    MODEL,
+    NO_STORE,
+    OVERWRITE,
+    RIGHTS_CLEARED,
+    STORE,
+    THRESHOLD,
+    TRUST,
+    counted,
+    give_json,
+    refuse_json,
+    say,
+    warn_all,
+)
+from signspot.errors import one_line
+from signspot.workflows.footage import FootageRequest
+from signspot.workflows.spot import SpotOptions
+from signspot.workflows.variant_files import (
+    VariantFiles,
+    refuse_variant_folder,
+    variant_record,
+    write_variants,
+)
+from signspot.workflows.variants import GROUPS, VariantOptions, VariantReport, find_variants
+
+
+def variants(
+    source: Path = typer.Argument(metavar="VIDEO", help="A video, or a folder or list of videos."),
+    word: str = typer.Argument(metavar="WORD", help="The word whose variants are told apart."),
+    dictionary: Path = DICTIONARY,
+    out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Tables, curves, clips, in a new folder."),
+    model: str = MODEL,
+    backend: str = BACKEND,
+    device: str = DEVICE,
+    subtitles: Path | None = typer.Option(
+        None, "--subtitles", "-s", help="Of a single video: where it mentions the word, new variants are looked for."
+    ),
+    alike: float | None = typer.Option(
+        None, "--alike", min=-1, max=1, help="Least mean cosine within a candidate for a new variant."
+    ),
+    fewest: int = typer.Option(2, "--fewest", min=2, help="Least occurrences of a candidate."),
+    rights_cleared: bool = RIGHTS_CLEARED,
+    threshold: float | None = THRESHOLD,
+    box: str | None = BOX,
+    language: str = LANGUAGE,
+    store: Path | None = STORE,
+    no_store: bool = NO_STORE,
+    json_target: Path | None = JSON,
+    overwrite: bool = OVERWRITE,
+    trust: bool = TRUST,
+) -> None:
+    """Say which variant of WORD is used, by video, signer, region and minute.
+
+    Where subtitles mention the word but none of the dictionary's variants is found, what recurs there is shown as a
+    candidate for a new variant. The region is that of the dictionary entry: nothing is known about the signer's own.
+    """
+    refuse_json(json_target, overwrite=overwrite)
+    if out is not None:
+        refuse_variant_folder(out, overwrite=overwrite)
+    request = FootageRequest(
+        source=source,
+        word=word,
+        dictionary=dictionary,
+        model=model,
+        backend=backend,
+        device=device,
+        subtitles=subtitles,
+        options=SpotOptions(
+            threshold=threshold,
+            box=signer_box(box),
+            language=language,
+            isolated=not trust,
+            store=None if no_store else store or default_store(model),
+        ),
+    )
+    with progress_bars() as progress:
+        report = find_variants(request, VariantOptions(alike=alike, fewest=fewest), progress)
+        files = None
+        if out is not None:
+            files = VariantFiles(
+                out, date.today(), rights_cleared=rights_cleared, isolated=not trust, overwrite=overwrite
+            )
+        written = () if files is None else write_variants(report, files, progress)
+    warn_all((*report.warnings, *(str(failed.failure) for failed in report.failures)))
+    if not give_json(variant_record(report), json_target, overwrite=overwrite):
+        _show(report)
+        for path in written:
+            say(f"wrote {path}")
+    if report.failures:
+        raise typer.Exit(FAILURES_FOUND)
+
+
+def _show(report: VariantReport) -> None:
+    say(f"{report.word}: found {counted(len(report.uses), 'time')}")
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("", overflow="fold")
+    for name in report.names:
+        table.add_column(Text(one_line(f"variant {name}")), justify="right")
+    for title, group in GROUPS.items():
+        for tally in report.tally(group) if report.uses else ():
+            table.add_row(Text(one_line(f"{title} {tally.group}")), *map(str, tally.counts))
+    if report.uses:
+        Console(highlight=False).print(table)
+    for number, candidate in enumerate(report.candidates, start=1):
+        size, cosine = len(candidate.occurrences), candidate.cosine
+        say(f"candidate {number} for a new variant: {size} times, mean cosine {cosine:.2f}")
+    if report.n_unexplained is None:
+        say("no subtitles: new variants were not looked for")
+    elif not report.candidates:
+        passages = counted(report.n_unexplained, "passage")
+        say(f"no candidate for a new variant: {passages} with the word in the subtitle but none of its variants")

@@ -1,0 +1,214 @@
+"""Sets of real signing as landmarks: wlasl300_landmarks, asl30_landmarks and aslearn, each a landmarks.npz and a CSV.
+
+Landmarks are 258 numbers a frame in the MediaPipe layout, zeros where nothing was found. Here x, y and z are in picture
+heights (the files hold fractions of the picture, so x and z are multiplied by its aspect), at the rate of the file.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from signspot.domain.tracks import LANDMARK_DIM, FloatArray
+from signspot.domain.words import Word, normalise
+from signspot.errors import FormatError
+from signspot.formats.records import Fields, Record, csv_records
+
+LANGUAGE = "ase"  # all three sets show American Sign Language
+_WLASL_RATE = 25  # frames a second: the set does not say, its clips have 24 to 30
+_BODY_ASPECT = 1.7  # shoulder width over the height of the nose above the shoulders, of most people
+_ASPECTS = (1.3, 1.8)  # of the pictures of WLASL
+_WLASL = Fields(("row", "word", "video_id", "signer", "split", "near_duplicate_of"), ("variation",))
+_ASL30 = Fields(("row", "word", "clip", "signer_or_source_video", "in_wlasl300", "duplicate_of"), ("source",))
+_ASLEARN = Fields(
+    ("file", "glosses_with_isolated_clip_same_signer"), ("glosses_in_filename_order", "also_in_asl_30words")
+)
+_DAMAGED = "get the files again"
+_X = np.r_[np.arange(0, 132, 4), np.arange(132, LANDMARK_DIM, 3)]  # where the x of each point lies
+_MAX_BYTES = 2 * 1024**3  # of one array: a small file may claim to hold any size
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LandmarkClip:
+    """One recorded clip of one sign."""
+
+    clip_id: str
+    word: Word
+    signer: str = ""  # the same person has the same name in wlasl300 and asl30; "" where unknown
+    split: str = ""  # train, val or test where the set has official splits
+    is_repeat: bool = False  # the same recording is in the set once more, or in wlasl300
+    points: FloatArray  # (n_frames, 258) in picture heights
+    seconds: npt.NDArray[np.float64]  # (n_frames,) since the first frame, ascending
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LandmarkSentence:
+    """One recorded sentence and the words in it that also have a clip of their own, in the order they are signed."""
+
+    name: str
+    words: tuple[Word, ...]
+    points: FloatArray  # (n_frames, 258) in picture heights
+    seconds: npt.NDArray[np.float64]  # (n_frames,)
+
+
+@dataclass(frozen=True, slots=True)
+class Aslearn:
+    """Isolated signs and sentences of one signer: for evaluation only."""
+
+    clips: tuple[LandmarkClip, ...]
+    sentences: tuple[LandmarkSentence, ...]
+
+
+def read_wlasl300(folder: Path) -> tuple[LandmarkClip, ...]:
+    """The clips of wlasl300_landmarks, in the order of its table: at most the first 30 frames of each.
+
+    The set does not say how wide its pictures are. All clips of a signer get the aspect that gives the signer the usual
+    proportions of a body.
+    """
+    path = folder / "landmarks.npz"
+    points = _array(path, "X", (None, None, LANDMARK_DIM))
+    rows = list(_rows(folder / "clips.csv", _WLASL))
+    if [row.text("row") for row in rows] != [str(number) for number in range(len(points))]:
+        raise FormatError(folder / "clips.csv", f"does not list the {len(points)} clips in their order", _DAMAGED)
+    signers = np.array([row.text("signer") for row in rows])
+    proportions = np.array([_proportion(clip) for clip in points])
+    aspects = {name: _likely_aspect(proportions[signers == name]) for name in set(signers.tolist())}
+    clips = []
+    for row, clip in zip(rows, points, strict=True):
+        whole = clip[np.isfinite(clip).all(axis=1)]  # a clip of fewer frames is filled up with no numbers
+        clips.append(
+            LandmarkClip(
+                clip_id=row.text("video_id"),
+                word=_word(row, row.text("word")),
+                signer=f"W{row.text('signer')}",
+                split=row.text("split"),
+                is_repeat=bool(row.text("near_duplicate_of")),
+                points=_in_heights(whole, aspects[row.text("signer")]),
+                seconds=np.arange(len(whole)) / _WLASL_RATE,
+            )
+        )
+    return tuple(clips)
+
+
+def read_asl30(folder: Path) -> tuple[LandmarkClip, ...]:
+    """The clips of asl30_landmarks, in the order of its table; those that wlasl300 has too are marked as repeats."""
+    recordings = _recordings(folder / "landmarks.npz")
+    rows = list(_rows(folder / "clips.csv", _ASL30))
+    if [row.text("clip") for row in rows] != [name for name, _, _ in recordings]:
+        raise FormatError(folder / "clips.csv", "does not list the clips of landmarks.npz in their order", _DAMAGED)
+    return tuple(
+        LandmarkClip(
+            clip_id=row.text("clip"),
+            word=_word(row, row.text("word")),
+            signer=row.text("signer_or_source_video"),
+            is_repeat=bool(row.text("duplicate_of")) or row.text("in_wlasl300") == "1",
+            points=points,
+            seconds=seconds,
+        )
+        for row, (_, points, seconds) in zip(rows, recordings, strict=True)
+    )
+
+
+def read_aslearn(folder: Path) -> Aslearn:
+    """The isolated signs of aslearn, sorted by word, and its sentences, in the order of glosses.csv."""
+    recordings = {name: (points, seconds) for name, points, seconds in _recordings(folder / "landmarks.npz")}
+    clips = tuple(
+        LandmarkClip(clip_id=name, word=normalise(Path(name).stem), points=points, seconds=seconds)
+        for name, (points, seconds) in sorted(recordings.items())
+        if name.startswith("words/")
+    )
+    known = {clip.word for clip in clips}
+    sentences = []
+    for row in _rows(folder / "glosses.csv", _ASLEARN):
+        name = f"sentences/{row.text('file')}"
+        words = tuple(_word(row, text) for text in row.text("glosses_with_isolated_clip_same_signer").split())
+        if name not in recordings or not known.issuperset(words):
+            raise FormatError(row.where, "names a recording that landmarks.npz does not hold", _DAMAGED)
+        sentences.append(LandmarkSentence(row.text("file"), words, *recordings[name]))
+    return Aslearn(clips, tuple(sentences))
+
+
+def _recordings(path: Path) -> list[tuple[str, FloatArray, npt.NDArray[np.float64]]]:
+    """The name, the landmarks and the times of each recording of a file that holds them one after another."""
+    points, seconds = _array(path, "X", (None, LANDMARK_DIM)), _array(path, "time", (None,))
+    names, offsets, aspects = (
+        _array(path, "name", (None,)),
+        _array(path, "offsets", (None,)),
+        _array(path, "aspect", (None,)),
+    )
+    starts = offsets.astype(np.int64)
+    fits = len(starts) == len(names) + 1 == len(aspects) + 1 and starts[0] == 0 and starts[-1] == len(points)
+    if not fits or len(seconds) != len(points) or not (np.diff(starts) > 0).all():
+        raise FormatError(path, "holds recordings that do not fit their offsets", _DAMAGED)
+    if not (np.isfinite(aspects) & (aspects > 0)).all() or not np.isfinite(seconds).all():
+        raise FormatError(path, "holds times or aspects that are not numbers", _DAMAGED)
+    found = []
+    for number, name in enumerate(names.tolist()):
+        frames = slice(starts[number], starts[number + 1])
+        times = seconds[frames].astype(np.float64) - float(seconds[frames][0])
+        if not (np.diff(times) > 0).all():
+            raise FormatError(path, f"the times of {str(name)[:60]!r} do not ascend", _DAMAGED)
+        found.append((str(name), _in_heights(points[frames], float(aspects[number])), times))
+    return found
+
+
+def _array(path: Path, name: str, shape: tuple[int | None, ...]) -> npt.NDArray[Any]:
+    """One array of an .npz file; `None` in a shape stands for any length from 1."""
+    try:
+        with path.open("rb") as opened:
+            with zipfile.ZipFile(opened) as archive:
+                if archive.getinfo(f"{name}.npy").file_size > _MAX_BYTES:
+                    raise ValueError("too large")
+            opened.seek(0)
+            with np.load(opened, allow_pickle=False) as arrays:
+                array: npt.NDArray[Any] = arrays[name]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise FormatError(path, f"holds no array {name!r} that can be read ({error})", _DAMAGED) from error
+    fits = array.ndim == len(shape) and all(
+        got >= 1 and wanted in (None, got) for got, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits or (name != "name" and array.dtype.kind not in "fiu"):
+        raise FormatError(path, f"the array {name!r} is {array.dtype} of shape {array.shape}", _DAMAGED)
+    return array
+
+
+def _rows(path: Path, fields: Fields) -> Iterator[Record]:
+    records = csv_records(path, fields)
+    for problem in records.problems:
+        raise FormatError(problem.where, problem.what, problem.fix)
+    return iter(records.rows)
+
+
+def _word(row: Record, text: str) -> Word:
+    try:
+        return normalise(text)
+    except ValueError as error:
+        raise FormatError(row.where, str(error), _DAMAGED) from error
+
+
+def _in_heights(points: npt.NDArray[Any], aspect: float) -> FloatArray:
+    scaled = points.astype(np.float32)
+    scaled[:, _X] *= aspect
+    scaled[:, _X + 2] *= aspect  # z has the unit of x
+    return scaled
+
+
+def _proportion(points: npt.NDArray[Any]) -> float:
+    """Shoulder width over the height of the nose above the shoulders, in units of the file."""
+    pose = points[np.isfinite(points).all(axis=1), :132].astype(np.float64).reshape(-1, 33, 4)
+    if not len(pose):
+        return float("nan")
+    width = np.median(np.abs(pose[:, 11, 0] - pose[:, 12, 0]))
+    height = np.median(np.linalg.norm(pose[:, 11:13, :2].mean(1) - pose[:, 0, :2], axis=-1))
+    return float(width / max(height, 1e-3))
+
+
+def _likely_aspect(proportions: npt.NDArray[np.float64]) -> float:
+    usable = proportions[np.isfinite(proportions) & (proportions > 0)]
+    return float(np.clip(_BODY_ASPECT / np.median(usable), *_ASPECTS)) if len(usable) else _ASPECTS[1]

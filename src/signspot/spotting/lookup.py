@@ -1,0 +1,83 @@
+"""Did you mean: the words whose dictionary clips look most like a recording of one sign, with a band of confidence.
+
+A band is no percentage: it says how the recording compares with the dictionary, and experiments/lookup says how often
+each band was right where the truth is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from signspot.domain.dictionary import Entry
+from signspot.domain.tracks import FloatArray
+from signspot.domain.words import Word
+from signspot.spotting.occurrences import unit
+
+
+class Band(Enum):
+    """How sure a guess is."""
+
+    LIKELY = "likely"  # looks enough alike, and clearly more than any other word
+    POSSIBLE = "possible"  # looks enough alike, but others do too
+    UNLIKELY = "unlikely"  # shown because nothing looks more alike
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A word that a recording may show."""
+
+    word: Word
+    entry: Entry  # that looks most like the recording
+    cosine: float
+    band: Band
+    is_mirrored: bool = False  # the mirror image of the recording looks more like it: a left-handed signer, or clip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupLimits:
+    """When a guess is likely or possible."""
+
+    possible: float  # least cosine
+    clear: float = 0.05  # by which the first word must lead the second to be likely
+    count: int = 6  # USERS.md J7: what fits above the fold
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.possible <= 1 or self.clear < 0 or self.count < 1:
+            raise ValueError(f"guesses cannot be ranked by {self}")
+
+
+def guesses(
+    queries: FloatArray, entries: Sequence[Entry], vectors: FloatArray, limits: LookupLimits
+) -> tuple[Guess, ...]:
+    """The best words, the most similar first; ties go to the word that comes first.
+
+    `queries` (2, d) are the recording and its mirror image (or (1, d), without), `vectors` (n, d) the entries' vectors.
+    Entries without a usable vector are never guessed.
+    """
+    rows = unit(vectors)
+    cosine = np.clip(unit(queries) @ rows.T, -1, 1)
+    best_view = cosine.argmax(axis=0)
+    highest = np.where(rows.any(axis=1), cosine.max(axis=0), -np.inf)
+    first_of: dict[Word, int] = {}
+    for number in np.argsort(-highest, kind="stable").tolist():
+        if np.isfinite(highest[number]):
+            first_of.setdefault(entries[number].word, number)
+    ranked = sorted(first_of.values(), key=lambda number: (-highest[number], entries[number].word))[: limits.count + 1]
+    lead = float(highest[ranked[0]] - highest[ranked[1]]) if len(ranked) > 1 else np.inf
+    found: list[Guess] = []
+    for place, number in enumerate(ranked[: limits.count]):
+        is_clear = place == 0 and lead >= limits.clear
+        band = _band(float(highest[number]), limits.possible, is_clear=is_clear)
+        entry = entries[number]
+        found.append(Guess(entry.word, entry, float(highest[number]), band, bool(best_view[number])))
+    return tuple(found)
+
+
+def _band(cosine: float, possible: float, *, is_clear: bool) -> Band:
+    if cosine < possible:
+        return Band.UNLIKELY
+    return Band.LIKELY if is_clear else Band.POSSIBLE

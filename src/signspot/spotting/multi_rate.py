@@ -1,0 +1,133 @@
+"""Landmarks at several speeds: windows of 10 to 34 frames, each brought to the 16 frames that a model takes.
+
+Isolated signs are slow and running ones are fast, so a query is compared with windows of several lengths around one
+frame. Positions in a recording are real numbers: 2.5 lies half way between the frames 2 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from signspot.domain.spans import FRAME_RATE, FrameSpan
+from signspot.domain.tracks import (
+    CLIP_LENGTH,
+    LANDMARK_DIM,
+    EmbeddingTrack,
+    EntryVectors,
+    FloatArray,
+    SimilarityTrack,
+    WindowGrid,
+)
+from signspot.spotting.similarity import similarity
+
+Positions = npt.NDArray[np.floating[Any]]
+
+LENGTHS = (10, 16, 24, 34)  # frames at 25 a second: from hasty signing to a sign shown by itself
+_PARTS = (slice(0, 132), slice(132, 195), slice(195, LANDMARK_DIM))  # pose, left hand, right hand
+_X = np.r_[np.arange(0, 132, 4), np.arange(132, LANDMARK_DIM, 3)]  # where the x of each point lies
+_SHOULDERS, _WRISTS = (11, 12), (15, 16)  # of the pose
+_RAISED_HAND, _RAISED_WRIST = 1.35, 0.8  # shoulder widths below the shoulders: what is lower is at rest
+_SEEN = 0.5  # visibility
+_FEWEST_RAISED = 5  # frames: fewer are a mistake of the detector
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Which windows a recording is cut into: of each length, around every `stride`-th frame of the usual grid."""
+
+    lengths: tuple[int, ...] = LENGTHS
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.lengths or min(self.lengths) < 1 or self.stride < 1:
+            raise ValueError(f"no windows of {self.lengths} frames, stride {self.stride}")
+
+
+def in_picture_heights(points: FloatArray, aspect: float) -> FloatArray:
+    """Landmarks (n, 258) in fractions of a picture -> x, y, z all in picture heights; `aspect` is width / height."""
+    scaled = np.array(points, dtype=np.float32)
+    scaled[:, _X] *= aspect
+    scaled[:, _X + 2] *= aspect  # z has the unit of x
+    return scaled
+
+
+def points_at(points: FloatArray, positions: Positions) -> FloatArray:
+    """Landmarks (n, 258) at any positions (m,) -> (m, 258), held still before the first and after the last frame.
+
+    Between two frames a part lies on a straight line; where only one of them shows the part, the nearer frame counts.
+    """
+    at = np.clip(positions, 0, len(points) - 1)
+    before = np.floor(at).astype(np.int64)
+    after = np.minimum(before + 1, len(points) - 1)
+    share = (at - before).astype(np.float32)[:, None]
+    first, second = np.asarray(points[before], np.float32), np.asarray(points[after], np.float32)
+    nearest = np.where(share < 0.5, first, second)
+    # Number by number, which is fast: a coordinate of a found part that is exactly zero loses half a frame at most.
+    between: FloatArray = np.where((first == 0) | (second == 0), nearest, first * (1 - share) + second * share)
+    return between
+
+
+def at_house_rate(points: FloatArray, seconds: Positions) -> FloatArray:
+    """Landmarks (n, 258) at the times (n,), ascending -> the same motion at 25 frames a second."""
+    n_frames = round((seconds[-1] - seconds[0]) * FRAME_RATE) + 1
+    times = seconds[0] + np.arange(n_frames) / FRAME_RATE
+    return points_at(points, np.interp(times, seconds, np.arange(len(seconds), dtype=np.float64)))
+
+
+def window_at(points: FloatArray, start: float, length: float) -> FloatArray:
+    """The landmarks from position `start` on, `length` frames brought to 16: (16, 258)."""
+    return points_at(points, start + (np.arange(CLIP_LENGTH) + 0.5) * (length / CLIP_LENGTH) - 0.5)
+
+
+def multi_rate_windows(points: FloatArray, rates: Rates = Rates()) -> Iterator[FloatArray]:
+    """For each length the windows (n_windows, 16, 258) around the same frames: those of the usual 16-frame grid."""
+    grid = WindowGrid(len(points), stride=rates.stride)
+    for length in rates.lengths:
+        starts = grid.starts() + (CLIP_LENGTH - length) / 2
+        offsets = (np.arange(CLIP_LENGTH) + 0.5) * (length / CLIP_LENGTH) - 0.5
+        windows = points_at(points, (starts[:, None] + offsets).ravel())
+        yield windows.reshape(len(grid), CLIP_LENGTH, LANDMARK_DIM)
+
+
+def best_over_rates(windows: Sequence[FloatArray], entries: FloatArray) -> FloatArray:
+    """The highest cosine of each place with each entry over the lengths.
+
+    `windows` has unit rows (n_windows, d) for each length, `entries` unit rows (n_entries, d): (n_windows, n_entries).
+    """
+    if not windows:
+        raise ValueError("no windows of any length")
+    best: FloatArray = np.max([vectors @ entries.T for vectors in windows], axis=0)
+    return best
+
+
+def multi_rate_similarity(tracks: Sequence[EmbeddingTrack], entries: EntryVectors) -> SimilarityTrack:
+    """The cosines of tracks of several lengths, on one grid, with a word's entries; the best length counts."""
+    compared = [similarity(track, entries) for track in tracks]
+    if len({(one.video_id, one.grid) for one in compared}) != 1:
+        raise ValueError(f"{len(compared)} tracks that are not of one video and one grid")
+    return replace(compared[0], cosine=np.max([one.cosine for one in compared], axis=0))
+
+
+def signing_span(points: FloatArray) -> FrameSpan:
+    """The frames of landmarks (n, 258), in picture heights, from the first raised hand to the last; all if none is."""
+    whole = FrameSpan(0, len(points))
+    pose = points[:, _PARTS[0]].reshape(-1, 33, 4)
+    found = pose.any(axis=(1, 2))
+    if not found.any():
+        return whole
+    shoulders = pose[found][:, _SHOULDERS, :2].astype(np.float64)
+    height = np.median(shoulders[..., 1].mean(axis=1))
+    width = max(float(np.median(np.linalg.norm(shoulders[:, 0] - shoulders[:, 1], axis=-1))), 1e-4)
+    raised = np.zeros(len(points), dtype=bool)
+    for part, wrist in zip(_PARTS[1:], _WRISTS, strict=True):
+        hand = points[:, part].reshape(-1, 21, 3)
+        raised |= hand.any(axis=(1, 2)) & ((hand[..., 1].mean(axis=1) - height) / width < _RAISED_HAND)
+        is_seen = found & (pose[:, wrist, 3] > _SEEN)
+        raised |= is_seen & ((pose[:, wrist, 1] - height) / width < _RAISED_WRIST)
+    frames = np.flatnonzero(raised)
+    return FrameSpan(int(frames[0]), int(frames[-1]) + 1) if len(frames) >= _FEWEST_RAISED else whole

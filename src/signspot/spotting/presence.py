@@ -1,0 +1,115 @@
+"""How sure a peak of a similarity curve is a sign: how alike, how much more than others, after how long a search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from signspot.domain.results import Presence, Provenance, Spotting
+from signspot.domain.tracks import EmbeddingTrack, FloatArray, SimilarityTrack
+from signspot.domain.words import Word
+from signspot.evaluation.presence import Calibration, PresenceFit, absence_of
+from signspot.evaluation.ranking import Bools, Floats, Ints
+from signspot.spotting.peaks import find_peaks, spottings_at
+from signspot.spotting.refine import Refinement
+
+_DECIMALS = 5
+_LOWEST = -1.01  # below every cosine, above what could not be compared
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """The peaks of one word in what was searched of a video."""
+
+    windows: Ints  # (n,) rising
+    evidence: Floats  # (n, 4): see evaluation.presence.EVIDENCE
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cohort:
+    """Dictionary clips of other words, which a sign must resemble less than its own."""
+
+    vectors: FloatArray  # (n, d) unit rows
+    words: tuple[Word, ...]
+
+    @classmethod
+    def of(cls, calibration: Calibration) -> Cohort:
+        """The clips that a calibration was fitted with."""
+        return cls(calibration.cohort, calibration.cohort_words)
+
+    def highest(self, track: EmbeddingTrack, windows: Ints, word: Word) -> Floats:
+        """(n,) the highest cosine of each of the windows with a clip of any word but `word`; -1 if there is none."""
+        others = np.array([other != word for other in self.words], dtype=bool)
+        if not others.any() or not len(windows):
+            return np.full(len(windows), -1.0)
+        rows = np.nan_to_num(np.asarray(track.vectors[windows], np.float64), posinf=0, neginf=0)
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+        return np.asarray((rows @ self.vectors[others].T).max(axis=1))
+
+
+def candidates_of(similarity: SimilarityTrack, track: EmbeddingTrack, cohort: Cohort) -> Candidates:
+    """Every peak of a word's curve with its evidence; windows that were not searched score -inf and count for nothing.
+
+    Neighbouring windows are nearly the same, so a search counts as long as it has windows that share no frame.
+    """
+    # Where nothing moves the curve is flat but for rounding, which must not make peaks of its own.
+    best, grid = np.round(similarity.best, _DECIMALS), similarity.grid
+    windows = find_peaks(best, grid.starts(), _LOWEST, grid.length)
+    cosine = best[windows].astype(np.float64)
+    n_searched = max(1, int((best > _LOWEST).sum()) * grid.stride // grid.length)
+    fixed = np.broadcast_to(np.log([n_searched, max(1, len(similarity.entries))]), (len(windows), 2))
+    margin = cosine - cohort.highest(track, windows, similarity.word)
+    return Candidates(windows, np.c_[cosine, margin, fixed])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judge:
+    """Turns the peaks of one video into probabilities."""
+
+    track: EmbeddingTrack
+    calibration: Calibration
+    fit: PresenceFit
+    cohort: Cohort
+
+    @classmethod
+    def of(cls, calibration: Calibration, track: EmbeddingTrack, *, is_read: bool) -> Judge:
+        """For a search with or without subtitles; ValueError if the calibration is for another model."""
+        if calibration.fingerprint != track.fingerprint:
+            raise ValueError(f"{track.video_id}: vectors by {track.fingerprint!r}, not {calibration.fingerprint!r}")
+        return cls(track, calibration, calibration.fit_for(is_read=is_read), Cohort.of(calibration))
+
+    def __call__(self, similarity: SimilarityTrack) -> Judged:
+        """All peaks of a word and how sure each is."""
+        candidates = candidates_of(similarity, self.track, self.cohort)
+        probability = self.fit.probability(candidates.evidence)
+        return Judged(candidates.windows, probability, candidates.evidence[:, 0], self.calibration.name)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The peaks of a word and the probability of each."""
+
+    windows: Ints  # (n,) rising
+    probability: Floats  # (n,)
+    cosine: Floats  # (n,)
+    calibration: str
+
+    @property
+    def anywhere(self) -> Presence:
+        """That the word is signed at one of the peaks at least."""
+        return Presence(1 - absence_of(self.probability), self.calibration)
+
+    def spottings(
+        self, similarity: SimilarityTrack, shown: Bools, provenance: Provenance, how: Refinement | None
+    ) -> tuple[Spotting, ...]:
+        """The findings at the peaks that are `shown` (n,)."""
+        found = spottings_at(similarity, self.windows[shown], provenance, how)
+        sure = self.probability[shown].tolist()
+        return tuple(
+            replace(one, presence=Presence(probability, self.calibration))
+            for one, probability in zip(found, sure, strict=True)
+        )

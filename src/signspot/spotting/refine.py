@@ -1,0 +1,47 @@
+"""From when to when a sign lasts: shorter than its window, and where the similarity stays high.
+
+Windows of 16 frames are longer than running signs, which last 7 to 13 frames (Paper App. B.5). As the window slides
+over a sign, the cosine rises, stays high while the whole sign is inside, and falls: the middle of that plateau is the
+middle of the sign. How wide it is says next to nothing about how long the sign lasts (experiments/calibration), so a
+sign is given the middle length of the paper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from signspot.domain.spans import FrameSpan
+from signspot.domain.tracks import FloatArray, SimilarityTrack
+
+SIGN_LENGTH = 10  # frames: the middle of 7 to 13 (Paper App. B.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """How a plateau is seen; chosen on four signers of the made-up world, not those that figures are reported for."""
+
+    level: float = 0.6  # of the way from the floor around a peak up to it
+    reach: int = 8  # windows on either side that are looked at
+
+
+def refined_span(similarity: SimilarityTrack, window: int, how: Refinement = Refinement()) -> FrameSpan:
+    """The frames of the sign at a peak: 10 of its window, around the middle of the plateau."""
+    whole, starts = similarity.grid.span(window), similarity.grid.starts()
+    length = min(SIGN_LENGTH, len(whole))
+    entry = int(similarity.cosine[window].argmax())
+    first, last = _plateau(similarity.cosine[:, entry], window, how)
+    start = (int(starts[first]) + int(starts[last]) + similarity.grid.length - length) // 2
+    start = min(max(start, whole.start), whole.stop - length)
+    return FrameSpan(start, start + length)
+
+
+def _plateau(curve: FloatArray, window: int, how: Refinement) -> tuple[int, int]:
+    """The first and the last window around the peak that stay above the level, without a gap."""
+    first, last = max(0, window - how.reach), min(len(curve), window + how.reach + 1)
+    around = np.where(np.isfinite(curve[first:last]), curve[first:last], -1.0)
+    peak, floor = float(around[window - first]), float(around.min())
+    below = np.flatnonzero(around < floor + how.level * (peak - floor)) + first
+    before, after = below[below < window], below[below > window]
+    return int(before[-1]) + 1 if len(before) else first, int(after[0]) - 1 if len(after) else last - 1

@@ -1,0 +1,224 @@
+"""Where the words of the subtitles are signed, all together: spans never overlap, each mention is explained once.
+
+Every mention of a word in a subtitle is looked for around that subtitle, as in `spot`; the places that pass are
+candidates, and of all consistent choices of candidates the one of the highest total score is taken. The score of a
+candidate is by how much it passes: log odds above those of the least probability, or without a calibration, cosine
+above the threshold.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from signspot.domain.corpus import Annotation, Episode, Subtitle
+from signspot.domain.dictionary import Dictionary
+from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
+from signspot.domain.spans import FrameSpan, MillisSpan, Tolerance
+from signspot.domain.tracks import Embedder
+from signspot.domain.words import Synonyms, Vocabulary, Word
+from signspot.errors import InputError
+from signspot.spotting.densify import Candidate, best_explanation
+from signspot.spotting.subtitle_lag import SubtitleLag, subtitle_lag
+from signspot.text.subtitles import read_subtitles
+from signspot.text.tokenise import find_words
+from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
+from signspot.workflows.tracks import Progress
+
+_MOST_PLACES = 6  # candidates of a mention: the best few
+_SURE = 1 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A word in a subtitle, and where it is signed, if it is."""
+
+    word: Word
+    subtitle: Subtitle
+    spotting: Spotting | None = None
+    best_frame: int | None = None  # the centre of the most similar window around the subtitle, found or not
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Annotated:
+    """A video with its subtitles explained; iterating gives the spottings in order of time."""
+
+    answer: VideoAnswer
+    mentions: tuple[Mention, ...]  # in the order of the subtitles
+    lag: SubtitleLag
+
+    def __iter__(self) -> Iterator[Spotting]:
+        return iter(self.answer)
+
+    @property
+    def n_explained(self) -> int:
+        """The mentions that have a sign."""
+        return sum(mention.spotting is not None for mention in self.mentions)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWords:
+    """How often a word that is known to be signed near its subtitle is found at the right frame (Paper 4.2)."""
+
+    n: int  # annotations near a subtitle that mentions their word
+    n_localised: int  # where the most similar window is right
+    n_explained: int  # where a sign was chosen
+    n_right: int  # and it is right
+
+    def __add__(self, other: KnownWords) -> KnownWords:
+        return KnownWords(
+            self.n + other.n,
+            self.n_localised + other.n_localised,
+            self.n_explained + other.n_explained,
+            self.n_right + other.n_right,
+        )
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share that is localised, the word known."""
+        return self.n_localised / self.n if self.n else None
+
+
+def annotate(
+    video: Path | str,
+    *,
+    subtitles: Path | str | Sequence[Subtitle],
+    dictionary: Dictionary,
+    model: Embedder,
+    options: SpotOptions = SpotOptions(),
+) -> Annotated:
+    """Find where the words of the subtitles are signed, consistently."""
+    cues = tuple(read_subtitles(Path(subtitles)).subtitles if isinstance(subtitles, Path | str) else subtitles)
+    options = dataclasses.replace(options, subtitles=cues)
+    path = Path(video)
+    query = prepare((), dictionary, model, options)
+    found = annotate_prepared(Episode(video_id=path.stem, video=path), query, model, options)
+    answer = dataclasses.replace(found.answer, warnings=query.warnings + found.answer.warnings)
+    return dataclasses.replace(found, answer=answer)
+
+
+def annotate_prepared(
+    episode: Episode,
+    query: Query,
+    model: Embedder,
+    options: SpotOptions,
+    progress: Progress | None = None,
+) -> Annotated:
+    """Explain the subtitles of one video with a prepared query."""
+    if options.subtitles is None:
+        raise InputError(episode.video, "no subtitles to explain", "give --subtitles")
+    answer = spot_prepared(episode, query, model, options, progress)
+    return explained(answer, options, query.dictionary.vocabulary)
+
+
+def explained(answer: VideoAnswer, options: SpotOptions, vocabulary: Vocabulary) -> Annotated:
+    """Choose, among all findings of an answer, those that explain the subtitles best together."""
+    by_word = {word.word: word for word in answer.words}
+    mentions = tuple(
+        Mention(mention.word, subtitle, best_frame=_best_frame(by_word[mention.word], subtitle, options.padding_ms))
+        for subtitle in options.subtitles or ()
+        for mention in find_words(subtitle.text, vocabulary, options.language)
+        if mention.word in by_word
+    )
+    places = list(_places(mentions, by_word, answer, options))
+    chosen = [places[place] for place in best_explanation([one.candidate for one in places])]
+    taken = {one.candidate.mention: one.spotting for one in chosen}
+    mentions = tuple(dataclasses.replace(one, spotting=taken.get(number)) for number, one in enumerate(mentions))
+    words = tuple(
+        dataclasses.replace(word, spottings=tuple(one.spotting for one in chosen if one.spotting.word == word.word))
+        for word in answer.words
+    )
+    answer = dataclasses.replace(answer, words=words)
+    return Annotated(answer, mentions, subtitle_lag(answer))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A candidate and the finding it stands for."""
+
+    candidate: Candidate
+    spotting: Spotting
+
+
+def _places(
+    mentions: Sequence[Mention], by_word: Mapping[Word, WordAnswer], answer: VideoAnswer, options: SpotOptions
+) -> Iterator[_Place]:
+    """The best few places of every mention, of its own word or a synonym."""
+    for number, mention in enumerate(mentions):
+        near = mention.subtitle.span_ms.padded(options.padding_ms, options.padding_ms)
+        own: list[_Place] = []
+        for word in _names(mention.word, options.synonyms):
+            if word in by_word:
+                own += _near(by_word[word], near, number, answer)
+        own.sort(key=lambda place: -place.candidate.score)
+        for place in own[:_MOST_PLACES]:
+            origin = dataclasses.replace(place.spotting.provenance, subtitle=mention.subtitle)
+            yield _Place(place.candidate, dataclasses.replace(place.spotting, provenance=origin))
+
+
+def _near(word: WordAnswer, near: MillisSpan, number: int, answer: VideoAnswer) -> Iterator[_Place]:
+    axis = word.similarity.axis
+    for spotting in word.spottings:
+        if near.start <= axis.time_of(spotting.frame) < near.stop:
+            frames = axis.frames_in(spotting.span_ms)
+            span = frames if len(frames) else FrameSpan(spotting.frame, spotting.frame + 1)
+            yield _Place(Candidate(number, span, _score(spotting, answer)), spotting)
+
+
+def _names(word: Word, synonyms: Synonyms | None) -> tuple[Word, ...]:
+    return (word, *sorted(synonyms.of_word(word))) if synonyms is not None else (word,)
+
+
+def _score(spotting: Spotting, answer: VideoAnswer) -> float:
+    """By how much a finding passes; a little more than nothing for one that only just does."""
+    if spotting.presence is None or answer.least_presence is None:
+        return max(spotting.cosine - answer.threshold, 1e-6)
+    return max(_log_odds(spotting.presence.probability) - _log_odds(answer.least_presence), 1e-6)
+
+
+def _log_odds(probability: float) -> float:
+    inside = min(max(probability, 1 - _SURE), _SURE)
+    return float(np.log(inside / (1 - inside)))
+
+
+def _best_frame(word: WordAnswer, subtitle: Subtitle, padding_ms: int) -> int | None:
+    """The centre of the most similar window around a subtitle."""
+    similarity, near = word.similarity, subtitle.span_ms.padded(padding_ms, padding_ms)
+    start, stop = np.searchsorted(similarity.times_ms, (near.start, near.stop))
+    curve = similarity.best[start:stop]
+    if not len(curve) or not np.isfinite(curve).any():
+        return None
+    return similarity.grid.centre(int(start + curve.argmax()))
+
+
+def known_words(annotated: Annotated, annotations: Sequence[Annotation], padding_ms: int) -> KnownWords:
+    """Hold an annotated video against annotations of the same video, each with the nearest mention of its word."""
+    axis = annotated.answer.words[0].similarity.axis if annotated.answer.words else None
+    counts = [0, 0, 0, 0]
+    for annotation in annotations:
+        if axis is None or annotation.frame >= len(axis):
+            continue
+        time_ms = axis.time_of(annotation.frame)
+        near = [
+            mention
+            for mention in annotated.mentions
+            if mention.word == annotation.word and _distance_ms(mention.subtitle, time_ms) < padding_ms
+        ]
+        if not near:
+            continue
+        mention = min(near, key=lambda mention: _distance_ms(mention.subtitle, time_ms))
+        right = Tolerance().around(annotation.frame)
+        counts[0] += 1
+        counts[1] += mention.best_frame is not None and mention.best_frame in right
+        counts[2] += mention.spotting is not None
+        counts[3] += mention.spotting is not None and mention.spotting.frame in right
+    return KnownWords(*counts)
+
+
+def _distance_ms(subtitle: Subtitle, time_ms: float) -> float:
+    """How far a time lies outside a subtitle."""
+    return max(subtitle.span_ms.start - time_ms, time_ms - subtitle.span_ms.stop, 0)

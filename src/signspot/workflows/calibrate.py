@@ -1,0 +1,316 @@
+"""Fit how probable a finding is, on videos in which the truth is known.
+
+Every word of the dictionary that is annotated anywhere is searched for in every video. A peak of its curve is right if
+it claims an annotation of the word (Paper 4.2: from 20 frames before it to 5 after), and wrong otherwise, but where a
+subtitle mentions the word and nobody says that all signs are annotated, an unclaimed peak may be right: it is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from signspot.atomic import refuse_existing
+from signspot.domain.corpus import Annotation, Episode, Subtitle
+from signspot.domain.spans import FRAME_MS, MillisSpan
+from signspot.domain.tracks import Embedder, EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack
+from signspot.domain.words import Word
+from signspot.errors import InputError
+from signspot.evaluation.calibration import expected_calibration_error
+from signspot.evaluation.detections import claimed
+from signspot.evaluation.localisation import is_near
+from signspot.evaluation.presence import EVIDENCE, Calibration, PresenceFit, fit_presence
+from signspot.evaluation.ranking import Bools, Floats, Ints
+from signspot.features.extract import ExtractOptions
+from signspot.features.store_disk import make_folder
+from signspot.formats.calibration_file import write_calibration
+from signspot.formats.corpus_source import CorpusSource, placed
+from signspot.formats.manifests import read_corpus, read_dictionary
+from signspot.models.zoo import load_model
+from signspot.spotting.peaks import limited_to
+from signspot.spotting.presence import Cohort, candidates_of
+from signspot.spotting.queries import best_view
+from signspot.spotting.similarity import similarities
+from signspot.text.subtitles import read_subtitles
+from signspot.workflows.presence_files import kept_at
+from signspot.workflows.spot import Query, SpotOptions, mentions_of, prepare, windows_inside
+from signspot.workflows.tracks import Progress, store_at, track_of
+
+Method = Literal["auto", "logistic", "isotonic"]
+
+SHOWN = 0.05  # probability of a finding that anybody looks at: below lie thousands of peaks that nobody sees
+_LARGEST_COHORT = 512  # clips
+_ENOUGH_TO_POOL = 1000  # right candidates: with fewer, pools are small and isotonic fits follow chance
+_MS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateRequest:
+    """What a model is calibrated on."""
+
+    model: str = ""  # a name, or the path of a .safetensors file
+    backend: str = "auto"
+    device: str = "cpu"
+    corpus: Path
+    dictionary: Path
+    split: str = ""  # "": all videos
+    complete: bool = False  # every sign of the annotated words is annotated
+    method: Method = "auto"  # isotonic where at least 1,000 candidates are right, else logistic
+    options: SpotOptions = SpotOptions()
+    out: Path | None = None  # None: where `spot` finds it
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Candidates of known truth, one row each, and how long was searched for them."""
+
+    evidence: Floats  # (n, 4)
+    right: Bools  # (n,)
+    group: Ints  # (n,) the signer, or the video where signers are not known
+    word_hours: Floats  # (n_groups,)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Examples]) -> Examples:
+        """The rows of many searches."""
+        if not parts:
+            raise InputError("calibration", "nothing was searched", "check that the words are in the subtitles")
+        return cls(
+            np.concatenate([part.evidence for part in parts]),
+            np.concatenate([part.right for part in parts]),
+            np.concatenate([part.group for part in parts]),
+            np.sum([part.word_hours for part in parts], axis=0),
+        )
+
+    def of_groups(self, chosen: Bools) -> Examples:
+        """Only the rows of the groups that are chosen (n_groups,)."""
+        rows = chosen[self.group]
+        return Examples(self.evidence[rows], self.right[rows], self.group[rows], np.where(chosen, self.word_hours, 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CalibrationReport:
+    """A calibration, and how far its promises are off for signers or videos that it was not fitted on."""
+
+    calibration: Calibration
+    n_right: int
+    n_wrong: int
+    n_groups: int
+    expected_error: float | None  # of findings without subtitles; None: there is nothing that could be held out
+    expected_error_read: float | None  # of findings near a subtitle; None: that is not calibrated
+    warnings: tuple[str, ...] = ()
+    path: Path | None = None  # where it was written
+
+    def as_json(self) -> dict[str, object]:
+        """For scripts."""
+        calibration = self.calibration
+        return {
+            "calibration": calibration.name,
+            "model": calibration.model,
+            "fingerprint": calibration.fingerprint,
+            "path": None if self.path is None else str(self.path),
+            "right": self.n_right,
+            "wrong": self.n_wrong,
+            "groups": self.n_groups,
+            "expected_error": self.expected_error,
+            "expected_error_read": self.expected_error_read,
+            "weights": dict(zip(EVIDENCE, calibration.plain.logistic.weights, strict=True)),
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledVideo:
+    """A video whose vectors, subtitles and annotations are known."""
+
+    track: EmbeddingTrack
+    annotations: tuple[Annotation, ...]
+    subtitles: tuple[Subtitle, ...] | None
+    group: int
+
+
+def calibrate_file(
+    request: CalibrateRequest, environment: Mapping[str, str], progress: Progress = lambda step, done, total: None
+) -> CalibrationReport:
+    """Calibrate a model and keep the result where `spot` and `annotate` find it, or in the file that was named."""
+    model = load_model(request.model, backend=request.backend, device=request.device)
+    path = request.out
+    if path is None:
+        path = kept_at(model, environment)
+        make_folder(path.parent)
+    refuse_existing(path, overwrite=request.overwrite)
+    report = replace(calibrate(request, model, progress), path=path)
+    write_calibration(report.calibration, path, overwrite=request.overwrite)
+    return report
+
+
+def calibrate(
+    request: CalibrateRequest, model: Embedder, progress: Progress = lambda step, done, total: None
+) -> CalibrationReport:
+    """Fit a calibration of a model."""
+    source = read_corpus(request.corpus)
+    dictionary = read_dictionary(request.dictionary).dictionary
+    episodes = tuple(one for one in source.episodes if not request.split or one.split == request.split)
+    if not episodes:
+        raise InputError(request.corpus, f"has no video of the split {request.split!r}", "choose another --split")
+    ids = {episode.video_id for episode in episodes}
+    annotated = {one.word for one in source.annotations if one.video_id in ids}
+    words = sorted(annotated & set(dictionary.vocabulary))
+    if not words:
+        raise InputError(request.corpus, "no word of the dictionary is annotated in it", "add annotations.csv")
+    query = prepare(words, dictionary, model, request.options, progress)
+    groups = tuple(dict.fromkeys(_group(one) for one in episodes))
+    videos = [_labelled(one, source, model, request, progress) for one in episodes]
+    videos = [replace(video, group=groups.index(_group(one))) for video, one in zip(videos, episodes, strict=True)]
+    return fitted(videos, query, model, request)
+
+
+def fitted(
+    videos: Sequence[LabelledVideo], query: Query, model: Embedder, request: CalibrateRequest
+) -> CalibrationReport:
+    """Fit on videos whose vectors are known."""
+    cohort = cohort_of(query.words)
+    plain = searched_examples(videos, query, cohort, request, is_read=False)
+    has_subtitles = request.complete and all(video.subtitles is not None for video in videos)
+    read = searched_examples(videos, query, cohort, request, is_read=True) if has_subtitles else None
+    calibration = Calibration(
+        model=model.name,
+        fingerprint=model.fingerprint,
+        plain=fit_of(plain, request.method),
+        read=None if read is None else fit_of(read, request.method),
+        cohort=cohort.vectors,
+        cohort_words=cohort.words,
+        fitted_on=f"{len(videos)} videos, {len(query.words)} words, {int(plain.right.sum())} signs found",
+    )
+    return CalibrationReport(
+        calibration=calibration,
+        n_right=int(plain.right.sum()),
+        n_wrong=int((~plain.right).sum()),
+        n_groups=len(plain.word_hours),
+        expected_error=held_out_error(plain, request.method),
+        expected_error_read=None if read is None else held_out_error(read, request.method),
+        warnings=query.warnings,
+    )
+
+
+def searched_examples(
+    videos: Sequence[LabelledVideo], query: Query, cohort: Cohort, request: CalibrateRequest, *, is_read: bool
+) -> Examples:
+    """Search the videos for every word, everywhere or only around the subtitles that mention it."""
+    search = _ExampleSearch(query, cohort, request, 1 + max(video.group for video in videos))
+    parts = (search.mentioned(video) if is_read else search.whole(video) for video in videos)
+    return Examples.joined([examples for part in parts for examples in part])
+
+
+def fit_of(examples: Examples, method: Method) -> PresenceFit:
+    """The fit on all of the examples."""
+    hours = float(examples.word_hours.sum())
+    is_isotonic = method == "isotonic" or (method == "auto" and examples.right.sum() >= _ENOUGH_TO_POOL)
+    return fit_presence(examples.evidence, examples.right, hours, isotonic=is_isotonic)
+
+
+def held_out_error(examples: Examples, method: Method) -> float | None:
+    """The expected calibration error of findings that people get to see, each judged by a fit without its group."""
+    probability = held_out_probability(examples, method)
+    if probability is None:
+        return None
+    shown = probability >= SHOWN
+    return expected_calibration_error(probability[shown], examples.right[shown]) if shown.any() else None
+
+
+def held_out_probability(examples: Examples, method: Method) -> Floats | None:
+    """(n,) the probability of each example by a fit on all other groups; None where that cannot be done."""
+    groups = np.unique(examples.group)
+    probability = np.empty(len(examples.right))
+    for group in groups:
+        others = np.arange(len(examples.word_hours)) != group
+        try:
+            fit = fit_of(examples.of_groups(others), method)
+        except (InputError, ValueError):  # too little is left without it
+            return None
+        rows = examples.group == group
+        probability[rows] = fit.probability(examples.evidence[rows])
+    return probability if len(groups) > 1 else None
+
+
+def cohort_of(words: Sequence[EntryVectors]) -> Cohort:
+    """Clips of all words, at most 512, evenly drawn."""
+    vectors = np.concatenate([entries.vectors for entries in words])
+    names = [entries.word for entries in words for _ in entries.entries]
+    kept = np.unique(np.linspace(0, len(names) - 1, min(len(names), _LARGEST_COHORT)).astype(np.int64))
+    lengths = np.linalg.norm(vectors[kept], axis=1, keepdims=True)
+    unit: FloatArray = (vectors[kept] / np.maximum(lengths, 1e-9)).astype(np.float32)
+    return Cohort(unit, tuple(names[place] for place in kept.tolist()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ExampleSearch:
+    """Search of labelled videos for examples."""
+
+    query: Query
+    cohort: Cohort
+    request: CalibrateRequest
+    n_groups: int
+
+    def whole(self, video: LabelledVideo) -> Iterator[Examples]:
+        """Every word, in the whole video."""
+        mentions = self._mentions(video)
+        for compared in self._compared(video, self.query.words):
+            unknown = np.zeros(len(compared.grid), dtype=bool)
+            if not self.request.complete:
+                unknown = windows_inside(compared, self._searched(mentions.get(compared.word, ())))
+            yield self._examples(compared, video, unknown)
+
+    def mentioned(self, video: LabelledVideo) -> Iterator[Examples]:
+        """Every word where a subtitle mentions it."""
+        mentions = self._mentions(video)
+        mentioned = [entries for entries in self.query.words if entries.word in mentions]
+        for compared in self._compared(video, mentioned):
+            inside = windows_inside(compared, self._searched(mentions[compared.word]))
+            yield self._examples(limited_to(compared, inside), video, np.zeros(len(inside), dtype=bool))
+
+    def _compared(self, video: LabelledVideo, words: Sequence[EntryVectors]) -> Iterator[SimilarityTrack]:
+        return (best_view(each, self.query.n_views) for each in similarities(video.track, words))
+
+    def _examples(self, compared: SimilarityTrack, video: LabelledVideo, unknown: Bools) -> Examples:
+        candidates = candidates_of(compared, video.track, self.cohort)
+        labels = np.array([one.frame for one in video.annotations if one.word == compared.word], np.int64)
+        centres = np.minimum(
+            compared.grid.starts()[candidates.windows] + compared.grid.length // 2, compared.grid.n_frames - 1
+        )
+        right = np.zeros(len(centres), dtype=bool)
+        near = is_near(centres[:, None], labels).any(axis=1)  # the rest can claim nothing, and is most
+        right[near] = claimed(centres[near], candidates.evidence[near, 0].astype(np.float32), labels)
+        known = right | ~unknown[candidates.windows]
+        n_windows = int((np.isfinite(compared.best) & ~unknown).sum())
+        hours = np.zeros(self.n_groups)
+        hours[video.group] = n_windows * compared.grid.stride * FRAME_MS / _MS_PER_HOUR
+        group = np.full(int(known.sum()), video.group, np.int64)
+        return Examples(candidates.evidence[known], right[known], group, hours)
+
+    def _mentions(self, video: LabelledVideo) -> dict[Word, tuple[Subtitle, ...]]:
+        return mentions_of(video.subtitles or (), self.query.dictionary.vocabulary, self.request.options)
+
+    def _searched(self, mentioning: Iterable[Subtitle]) -> tuple[MillisSpan, ...]:
+        padding = self.request.options.padding_ms
+        return tuple(subtitle.span_ms.padded(padding, padding) for subtitle in mentioning)
+
+
+def _group(episode: Episode) -> str:
+    return episode.signer or episode.video_id
+
+
+def _labelled(
+    episode: Episode, source: CorpusSource, model: Embedder, request: CalibrateRequest, progress: Progress
+) -> LabelledVideo:
+    """The vectors of a video, and its annotations on its frames."""
+    options = request.options
+    with store_at(options.store) as store:
+        extract = ExtractOptions(stride=options.stride, isolated=options.isolated, box=options.box)
+        track = track_of(episode, model, store=store, options=extract, progress=progress).track
+    timed = (one for one in source.annotations if one.video_id == episode.video_id)
+    subtitles = None if episode.subtitles is None else read_subtitles(episode.subtitles).subtitles
+    return LabelledVideo(track, tuple(placed(one, track.axis) for one in timed), subtitles, 0)

@@ -1,0 +1,160 @@
+"""Two dictionaries of two sign languages compared: words they share, forms they share, and forms that mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from signspot.domain.dictionary import Dictionary, Entry
+from signspot.domain.tracks import Pixels
+from signspot.errors import InputError
+from signspot.formats.friends_page import FriendsCard, FriendsGroup, write_friends_page
+from signspot.formats.manifests import read_dictionary
+from signspot.formats.new_folder import new_folder
+from signspot.formats.spreadsheet import write_csv
+from signspot.media.paired_sheet import Pair, jpeg_strip, paired_sheet
+from signspot.media.thumbnails import write_picture
+from signspot.spotting.false_friends import FriendOptions, Friends, Relation, friends
+from signspot.workflows.clip_pictures import entry_pictures
+from signspot.workflows.entry_shelf import shelf_of
+from signspot.workflows.sign_vectors import SignModel, sign_embedder
+from signspot.workflows.tracks import Progress
+
+TABLE, SHEET, PAGE = "friends.csv", "friends.png", "friends.html"
+OWN_FILES = frozenset((TABLE, SHEET, PAGE))
+_SHOWN = 40  # pairs of a relation on the page
+_ON_SHEET = 40  # false friends on the picture
+_HEADER = (
+    "relation", "word", "language", "entry_id", "other_word", "other_language", "other_entry_id", "cosine", "closeness",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FriendsRequest:
+    """Which two dictionaries, by which model."""
+
+    first: Path
+    second: Path
+    model: SignModel = SignModel()
+    options: FriendOptions = FriendOptions()
+    store: Path | None = None  # where vectors of clips are kept; None: nowhere
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two dictionaries compared."""
+
+    first: Dictionary
+    second: Dictionary
+    pairs: tuple[Friends, ...]
+    n_shared_words: int
+    warnings: tuple[str, ...] = ()
+
+    def of(self, relation: Relation) -> tuple[Friends, ...]:
+        """The pairs of one relation, the closest first."""
+        return tuple(pair for pair in self.pairs if pair.relation is relation)
+
+
+def compare_dictionaries(request: FriendsRequest, progress: Progress | None = None) -> Comparison:
+    """Embed both dictionaries and relate their words; their languages are kept apart, so they must be two."""
+    sources = [read_dictionary(path) for path in (request.first, request.second)]
+    first, second = (source.dictionary for source in sources)
+    _refuse_same_language(first, second)
+    shelves = [
+        shelf_of(dictionary, sign_embedder(request.model, dictionary), request.store, progress)
+        for dictionary in (first, second)
+    ]
+    pairs = friends(shelves[0].shelf, shelves[1].shelf, request.options)
+    problems = tuple(f"left out: {p}" for source in sources for p in source.problems if not p.is_remark)
+    shared = len(set(first.by_word) & set(second.by_word))
+    return Comparison(first, second, pairs, shared, problems + shelves[0].warnings + shelves[1].warnings)
+
+
+def friends_record(comparison: Comparison) -> dict[str, object]:
+    """For scripts."""
+    return {
+        "first": comparison.first.name,
+        "second": comparison.second.name,
+        "shared_words": comparison.n_shared_words,
+        "pairs": [dict(zip(_HEADER, _cells(pair), strict=True)) for pair in comparison.pairs],
+        "warnings": list(comparison.warnings),
+    }
+
+
+def _refuse_same_language(first: Dictionary, second: Dictionary) -> None:
+    """Within one language a second word of the same form is a synonym, no false friend."""
+    one, other = ({entry.language for entry in dictionary} - {""} for dictionary in (first, second))
+    if both := sorted(one & other):
+        what = f"both dictionaries hold signs of the language {both[0]!r}"
+        raise InputError(f"{first.name} and {second.name}", what, "compare dictionaries of two languages")
+
+
+def write_comparison(
+    comparison: Comparison,
+    out: Path,
+    *,
+    isolated: bool = True,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> tuple[Path, ...]:
+    """Write the table, the picture of the false friends, and the page with all relations, into a new folder."""
+    shown = {relation: comparison.of(relation)[:_SHOWN] for relation in Relation}
+    wanted = [entry for pairs in shown.values() for pair in pairs for entry in (pair.entry, pair.other)]
+    pictures = _pictures(wanted, isolated=isolated, progress=progress)
+    with new_folder(out, OWN_FILES, overwrite=overwrite) as folder:
+        write_csv(_HEADER, map(_cells, comparison.pairs), folder / TABLE)
+        groups = [_group(comparison, relation, shown[relation], pictures) for relation in _ORDER]
+        write_friends_page(f"{comparison.first.name} and {comparison.second.name}", groups, folder / PAGE)
+        on_sheet = shown[Relation.FALSE_FRIEND][:_ON_SHEET]
+        if on_sheet:
+            pairs = [Pair(_title(p), pictures[p.entry], pictures[p.other]) for p in on_sheet]
+            write_picture(paired_sheet(pairs), folder / SHEET)
+    return tuple(path for path in (out / TABLE, out / PAGE, out / SHEET) if path.exists())
+
+
+_ORDER = (Relation.FALSE_FRIEND, Relation.DIFFERENT_FORM, Relation.COGNATE)
+
+
+def _pictures(
+    entries: Sequence[Entry], *, isolated: bool, progress: Progress | None
+) -> dict[Entry, tuple[Pixels, ...]]:
+    pictures: dict[Entry, tuple[Pixels, ...]] = {}
+    for number, entry in enumerate(entries, start=1):
+        if entry not in pictures:  # the whole entry: two dictionaries may use the same ids
+            pictures[entry] = entry_pictures(entry, date.today(), isolated=isolated)
+        if progress is not None:
+            progress("drawing the pairs", number, len(entries))
+    return pictures
+
+
+def _group(
+    comparison: Comparison, relation: Relation, shown: Sequence[Friends], pictures: dict[Entry, tuple[Pixels, ...]]
+) -> FriendsGroup:
+    cards = [
+        FriendsCard(
+            title=f"closeness {pair.closeness:.2f}, cosine {pair.cosine:.2f}",
+            left=_named(pair.entry),
+            right=_named(pair.other),
+            left_jpeg=jpeg_strip(pictures[pair.entry]),
+            right_jpeg=jpeg_strip(pictures[pair.other]),
+        )
+        for pair in shown
+    ]
+    return FriendsGroup(relation.value, cards, len(comparison.of(relation)) - len(cards))
+
+
+def _named(entry: Entry) -> str:
+    language = f" ({entry.language})" if entry.language else ""
+    return f"{entry.word}{language}, {entry.entry_id}"
+
+
+def _title(pair: Friends) -> str:
+    return f"{_named(pair.entry)}   |   {_named(pair.other)}   |   closeness {pair.closeness:.2f}"
+
+
+def _cells(pair: Friends) -> tuple[str, ...]:
+    one, other = pair.entry, pair.other
+    sides = (one.word, one.language, one.entry_id, other.word, other.language, other.entry_id)
+    return (pair.relation.value, *sides, f"{pair.cosine:.4f}", f"{pair.closeness:.4f}")

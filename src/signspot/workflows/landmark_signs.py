@@ -1,0 +1,119 @@
+"""Single signs as a model of landmarks sees them: where body and hands are, frame by frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from signspot.domain.boxes import SignerBox
+from signspot.domain.dictionary import Entry
+from signspot.domain.spans import FRAME_RATE, FrameSpan
+from signspot.domain.tracks import FloatArray, LandmarkTrack
+from signspot.domain.words import Word
+from signspot.errors import VideoError
+from signspot.learning.landmark_changes import LandmarkChange
+from signspot.media.landmark_layout import HAND_NUMBERS, POSE_NUMBERS, SignerLandmarks
+from signspot.media.landmarks import LandmarkOptions
+from signspot.media.trim import Trim, trim_by_landmarks
+from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.spotting.multi_rate import in_picture_heights, signing_span, window_at
+from signspot.workflows.landmarks import landmarks_of
+from signspot.workflows.sign_vectors import FEWEST_FRAMES, LONGEST_SECONDS, RecordedSign, faults_of
+
+HANDS_OUT = "the hands are out of the picture most of the time: sit farther from the camera"
+NO_HANDS = "no hand is found in most frames: more light, or a plainer background, may help"
+_MIRROR = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
+_WRISTS = (15, 16)  # of the pose
+_MOST = 0.5  # share of frames
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkSigns:
+    """Signs as a model of landmarks sees them."""
+
+    model: LandmarkEmbedder
+    isolated: bool = True
+
+    @classmethod
+    def loaded(cls, path: Path, *, isolated: bool = True) -> LandmarkSigns:
+        """The model of a .safetensors file."""
+        return cls(landmark_embedder_from_checkpoint(path), isolated)
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return self.model.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the vectors would."""
+        return f"{self.model.fingerprint} whole signs"
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        return self.model.dim
+
+    @property
+    def threshold(self) -> float:
+        """The lowest cosine that counts as alike."""
+        return self.model.threshold
+
+    def entry_vector(self, entry: Entry) -> FloatArray:
+        """The vector (d,) of a dictionary clip; raises VideoError where there is none."""
+        if entry.video is None:
+            raise VideoError(entry.entry_id, "has no clip, and a model of landmarks needs one", "add it or remove it")
+        signer = self._landmarks(entry.video, entry.box)
+        kept = entry.kept or signed_part(signer, trim_by_landmarks(signer.track, signer.aspect)).kept
+        vector: FloatArray = self._vectors(signer, kept)[0]
+        return vector
+
+    def remarks(self, words: tuple[Word, ...]) -> tuple[str, ...]:
+        """Nothing: every vector is made of a clip."""
+        del words
+        return ()
+
+    def recorded(self, path: Path, box: SignerBox | None = None) -> RecordedSign:
+        """The vectors of a recording, trimmed by the wrists, and whether the hands can be seen."""
+        signer = self._landmarks(path, box)
+        if len(signer.track.axis) > LONGEST_SECONDS * FRAME_RATE:
+            raise VideoError(path, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
+        trim = trim_by_landmarks(signer.track, signer.aspect)
+        faults, trim = faults_of(trim, path), signed_part(signer, trim)
+        vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept)
+        return RecordedSign(vectors, trim, (), faults, doubts_of(signer.track, trim.kept))
+
+    def _landmarks(self, video: Path, box: SignerBox | None) -> SignerLandmarks:
+        return landmarks_of(video, options=LandmarkOptions(box=box, isolated=self.isolated)).signer
+
+    def _vectors(self, signer: SignerLandmarks, kept: FrameSpan) -> FloatArray:
+        """(2, d) the sign brought to 16 frames, as it is and mirrored."""
+        if not len(signer.track.axis) or kept.stop > len(signer.track.axis):
+            raise VideoError(signer.track.video_id, "its landmarks do not reach to its end", "detect them again")
+        views = (signer.track.points, _MIRROR.apply(signer.track.points))
+        heights = [in_picture_heights(view[kept.start : kept.stop], signer.aspect) for view in views]
+        return self.model.embed(np.stack([window_at(points, 0, len(kept)) for points in heights]))
+
+
+def signed_part(signer: SignerLandmarks, moving: Trim) -> Trim:
+    """What moves while a hand is raised: the model was trained on signs without the hands' way up and down."""
+    raised = signing_span(in_picture_heights(signer.track.points, signer.aspect))
+    start, stop = max(moving.kept.start, raised.start), min(moving.kept.stop, raised.stop)
+    return replace(moving, kept=FrameSpan(start, stop)) if stop - start >= FEWEST_FRAMES else moving
+
+
+def doubts_of(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:
+    """Why a sign may be hard to recognise: hands that leave the picture, or that the detector does not find."""
+    points = track.points[kept.start : kept.stop]
+    if not len(points):
+        return ()
+    wrists = points[:, :POSE_NUMBERS].reshape(len(points), -1, 4)[:, _WRISTS, :2]
+    found = np.asarray(wrists.any(axis=2))
+    outside = found & np.asarray(((wrists < 0) | (wrists > 1)).any(axis=2))
+    # Signs of one hand leave the other hanging below the picture: both must be out.
+    if (outside | ~found).all(axis=1).mean() > _MOST:
+        return (HANDS_OUT,)
+    hands = points[:, POSE_NUMBERS:].reshape(len(points), 2, HAND_NUMBERS)
+    return (NO_HANDS,) if (~hands.any(axis=(1, 2))).mean() > _MOST else ()

@@ -1,0 +1,159 @@
+"""The landmarks of videos: from the file beside them, from the store, or found by the detector, and kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from signspot.atomic import refuse_existing
+from signspot.domain.boxes import SignerBox
+from signspot.domain.corpus import Episode
+from signspot.domain.spans import FRAME_MS
+from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack, WindowGrid
+from signspot.errors import InputError
+from signspot.features.shards import Remarks, as_stored
+from signspot.features.stages import filed_under
+from signspot.features.store import FeatureStore
+from signspot.features.store_disk import make_folder
+from signspot.formats.manifests import read_corpus
+from signspot.formats.pose_files import SUFFIX, landmarks_beside, read_pose, write_pose
+from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
+from signspot.media.landmark_process import detector_name
+from signspot.media.landmarks import LandmarkOptions, find_landmarks
+from signspot.media.reader import VideoReader, media_sha256
+from signspot.workflows.tracks import Progress
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoLandmarks:
+    """The landmarks of a video and what was noticed while reading it."""
+
+    signer: SignerLandmarks
+    remarks: Remarks = Remarks()
+
+    @property
+    def pose_share(self) -> float:
+        """The share of frames in which a body was found."""
+        return _share(self.signer.track, 0, POSE_NUMBERS)
+
+    @property
+    def hand_share(self) -> float:
+        """The share of frames in which at least one hand was found."""
+        return _share(self.signer.track, POSE_NUMBERS, None)
+
+
+def landmarks_of(
+    video: Path,
+    *,
+    store: FeatureStore | None = None,
+    options: LandmarkOptions = LandmarkOptions(),
+    progress: Progress | None = None,
+) -> VideoLandmarks:
+    """The landmarks of a video, or of a .pose file: read if there is such a file beside it, else found, and kept.
+
+    What the detector finds is rounded as in the store also the first time, and without a store, so that answers never
+    differ. A file that somebody put beside a video is believed, whatever the box.
+    """
+    beside = video if video.suffix.lower() == SUFFIX else landmarks_beside(video)
+    if beside is not None:
+        return VideoLandmarks(read_pose(beside, video.stem))
+    sha256, filed = media_sha256(video), filed_under(detector_name(), options.box)
+    known = store.find(sha256, filed) if store is not None else None
+    track = store.get(sha256, filed) if store is not None else None
+    if track is not None and known is not None:
+        return VideoLandmarks(_signer(track, video, options), known.remarks)
+    found = _found(video, options, progress)
+    track = _kept(found.signer.track, filed)
+    if store is not None:
+        store.put(sha256, track, found.remarks)
+    points = as_stored(track).vectors.astype("float32")
+    return replace(found, signer=replace(found.signer, track=replace(found.signer.track, points=points)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandmarkRequest:
+    """Of which videos to write the landmarks, and where."""
+
+    sources: tuple[Path, ...]  # videos, and folders of videos
+    out: Path | None = None  # a folder; None: each beside its video
+    box: SignerBox | None = None  # None: what the source says, or the whole picture
+    isolated: bool = True
+    overwrite: bool = False  # find again what is there already
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Landmarked:
+    """What became of one video of `landmark_files`."""
+
+    video: Path
+    file: Path
+    made: VideoLandmarks | None = None  # None: it was there already, or it failed
+    failure: InputError | None = None
+
+
+def landmark_files(request: LandmarkRequest, progress: Progress | None = None) -> Iterator[Landmarked]:
+    """Write a .pose file for every video; those that are there already cost nothing."""
+    episodes = [episode for source in request.sources for episode in _episodes(source)]
+    files = [_file(episode.video, request.out) for episode in episodes]
+    twice = [file for file, count in Counter(files).items() if count > 1]
+    if twice:
+        raise InputError(twice[0], "would hold the landmarks of two videos", "give them one after the other")
+    detector_name()  # says what is missing before anything is made
+    if request.out is not None:
+        make_folder(request.out)
+    for episode, file in zip(episodes, files, strict=True):
+        if file.exists() and not request.overwrite:
+            yield Landmarked(episode.video, file)
+            continue
+        options = LandmarkOptions(box=request.box or episode.box, isolated=request.isolated)
+        try:
+            refuse_existing(file, overwrite=request.overwrite)  # before minutes of work
+            made = _found(episode.video, options, progress)
+            write_pose(made.signer, file, overwrite=request.overwrite)
+            yield Landmarked(episode.video, file, made)
+        except InputError as error:  # an unreadable video is its own trouble; a full disk is everybody's
+            yield Landmarked(episode.video, file, failure=error)
+
+
+def _found(video: Path, options: LandmarkOptions, progress: Progress | None) -> VideoLandmarks:
+    found = find_landmarks(video, options, _in_frames(video, progress))
+    return VideoLandmarks(found.signer, Remarks(found.report.partial, found.report.warnings))
+
+
+def _kept(track: LandmarkTrack, filed: str) -> EmbeddingTrack:
+    """Landmarks as the store keeps them: vectors of windows of one frame."""
+    grid = WindowGrid(len(track.axis), length=1)
+    return EmbeddingTrack(track.video_id, grid, track.axis, track.points, filed, unit_rows=False)
+
+
+def _signer(track: EmbeddingTrack, video: Path, options: LandmarkOptions) -> SignerLandmarks:
+    with VideoReader(video, isolated=options.isolated) as reader:
+        info = reader.info
+    points = track.vectors.astype("float32", copy=False)
+    return SignerLandmarks(LandmarkTrack(video.stem, track.axis, points), info.width, info.height)
+
+
+def _in_frames(video: Path, progress: Progress | None) -> Callable[[float, float | None], None] | None:
+    """Report media time as frames: their number in a second is what tells a fast machine from a slow one."""
+    if progress is None:
+        return None
+    step = f"finding landmarks in {video.name}"
+
+    def report(done_ms: float, expected_ms: float | None) -> None:
+        progress(step, done_ms / FRAME_MS, None if expected_ms is None else expected_ms / FRAME_MS)
+
+    return report
+
+
+def _episodes(source: Path) -> tuple[Episode, ...]:
+    return read_corpus(source).episodes if source.is_dir() else (Episode(video_id=source.stem, video=source),)
+
+
+def _file(video: Path, out: Path | None) -> Path:
+    return video.with_suffix(SUFFIX) if out is None else out / f"{video.stem}{SUFFIX}"
+
+
+def _share(track: LandmarkTrack, first: int, last: int | None) -> float:
+    return float(track.points[:, first:last].any(axis=1).mean()) if len(track.points) else 0.0

@@ -1,0 +1,114 @@
+"""Did you mean: a recording of one sign in, the words it may show out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from signspot.domain.boxes import SignerBox
+from signspot.domain.dictionary import Dictionary
+from signspot.domain.tracks import Embedder, Pixels
+from signspot.media.contact_sheet import SheetRow, contact_sheet
+from signspot.media.thumbnails import write_picture
+from signspot.media.trim import Trim
+from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
+from signspot.workflows.clip_pictures import entry_pictures
+from signspot.workflows.entry_shelf import FilledShelf, shelf_of
+from signspot.workflows.entry_vectors import EntrySource
+from signspot.workflows.sign_vectors import PictureSigns, SignEmbedder
+from signspot.workflows.tracks import Progress
+
+NO_MATCH = "no good match: none of the dictionary's signs looks enough like the recording"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupOptions:
+    """How a recording is looked up."""
+
+    count: int = 6  # words
+    threshold: float | None = None  # least cosine of a possible word; None: the model's own
+    box: SignerBox | None = None  # the part of the picture to look at; None: all
+    store: Path | None = None  # where vectors of dictionary clips are kept, never those of the recording
+    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """What a recording may show."""
+
+    recording: Path
+    guesses: tuple[Guess, ...]  # the most similar first; none where the recording shows no sign
+    trim: Trim
+    faults: tuple[str, ...]  # why the recording shows no sign
+    doubts: tuple[str, ...]  # why the guesses may be wrong
+    pictures: tuple[Pixels, ...]  # (96, W, 3) uint8, of the part that moves
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def has_match(self) -> bool:
+        """Whether any word is more than unlikely."""
+        return any(guess.band is not Band.UNLIKELY for guess in self.guesses)
+
+
+def lookup(
+    recording: Path | str, *, dictionary: Dictionary, model: Embedder, options: LookupOptions = LookupOptions()
+) -> Lookup:
+    """Name the words whose dictionary clips look most like a recording of one sign, or say why none does."""
+    signs = PictureSigns(model, EntrySource.of(dictionary, model, seed=0, isolated=options.isolated))
+    return look_up(Path(recording), signs, shelf_of(dictionary, signs, options.store), options)
+
+
+def look_up(
+    recording: Path, signs: SignEmbedder, filled: FilledShelf, options: LookupOptions = LookupOptions()
+) -> Lookup:
+    """The same with a dictionary that is embedded already."""
+    seen = signs.recorded(recording, options.box)
+    limits = LookupLimits(
+        possible=signs.threshold if options.threshold is None else options.threshold, count=options.count
+    )
+    shelf = filled.shelf
+    found = () if seen.faults else guesses(seen.vectors, shelf.entries, shelf.vectors, limits)
+    return Lookup(recording, found, seen.trim, seen.faults, seen.doubts, seen.pictures, filled.warnings)
+
+
+def lookup_record(found: Lookup) -> dict[str, object]:
+    """For scripts."""
+    return {
+        "recording": str(found.recording),
+        "has_match": found.has_match,
+        "faults": list(found.faults),
+        "doubts": list(found.doubts),
+        "frames": found.trim.n_frames,
+        "kept_start": found.trim.kept.start,
+        "kept_stop": found.trim.kept.stop,
+        "guesses": [
+            {
+                "word": guess.word,
+                "variant": guess.entry.variant,
+                "band": guess.band.value,
+                "cosine": round(guess.cosine, 6),
+                "mirrored": guess.is_mirrored,
+                "entry_id": guess.entry.entry_id,
+                "language": guess.entry.language,
+            }
+            for guess in found.guesses
+        ],
+        "warnings": list(found.warnings),
+    }
+
+
+def write_lookup_sheet(
+    found: Lookup, path: Path, *, isolated: bool = True, overwrite: bool = False, progress: Progress | None = None
+) -> bool:
+    """A picture of the recording above the clips of its best words; False where nothing may be shown."""
+    rows = [SheetRow("your recording", found.pictures)] if found.pictures else []
+    for number, guess in enumerate(found.guesses, start=1):
+        if progress is not None:
+            progress("drawing the best words", number, len(found.guesses))
+        pictures = entry_pictures(guess.entry, date.today(), isolated=isolated)
+        if pictures:
+            rows.append(SheetRow(f"{number} {guess.word}, {guess.band.value}", pictures))
+    if rows:
+        write_picture(contact_sheet(rows), path, overwrite=overwrite)
+    return bool(rows)

@@ -1,0 +1,258 @@
+"""Which variant of a word people use, where and when, and what might be a variant that the dictionary does not have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from signspot.domain.dictionary import Variant
+from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
+from signspot.domain.spans import MillisSpan
+from signspot.domain.tracks import EmbeddingTrack, FloatArray
+from signspot.domain.words import Word
+from signspot.spotting.occurrences import Occurrence, unit, window_near
+from signspot.spotting.variants import (
+    RecurringWindow,
+    VariantMatch,
+    by_variant,
+    clusters,
+    recurring_windows,
+    variant_at,
+)
+from signspot.workflows.footage import FailedVideo, FootageRequest, Search, SearchedVideo, prepare_search, search
+from signspot.workflows.tracks import Progress
+
+UNNAMED = "(no name)"  # of a variant that the dictionary does not tell from others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantOptions:
+    """What counts as a candidate for a new variant."""
+
+    alike: float | None = None  # least mean cosine within a cluster; None: the threshold of the search
+    fewest: int = 2  # occurrences in a cluster
+    stride: int = 2  # frames between two windows that are compared with each other
+    reach_ms: int = 2000  # looked at before and after a subtitle that mentions the word
+    most_passages: int = 60  # compared with each other
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariantUse:
+    """One occurrence and its variant."""
+
+    occurrence: Occurrence
+    match: VariantMatch
+    region: str  # of the dictionary entry that looks most like it; "" where the dictionary does not say
+
+    @property
+    def spotting(self) -> Spotting:
+        """What was found."""
+        return self.occurrence.spotting
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewVariant:
+    """Occurrences that look like each other and like no variant of the dictionary."""
+
+    occurrences: tuple[Occurrence, ...]  # their cosine is that with the nearest known entry
+    cosine: float  # mean within the cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often each variant is used by one signer, in one video, ..."""
+
+    group: str
+    counts: tuple[int, ...]  # in the order of the variants
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VariantReport:
+    """Everything that was found about the variants of a word."""
+
+    word: Word
+    variants: tuple[Variant, ...]
+    uses: tuple[VariantUse, ...]
+    candidates: tuple[NewVariant, ...]
+    answers: tuple[VideoAnswer, ...]  # with one column for each variant, for the curves
+    failures: tuple[FailedVideo, ...]
+    n_unexplained: int | None  # passages that mention the word in which no variant was found; None: no subtitles
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variants as people read them."""
+        return tuple(variant.name or UNNAMED for variant in self.variants)
+
+    def tally(self, group: Callable[[VariantUse], str]) -> tuple[Tally, ...]:
+        """Count the variants by what `group` says of an occurrence, such as its signer."""
+        order = [variant.name for variant in self.variants]
+        counted: dict[str, Counter[str]] = {}
+        for use in self.uses:
+            counted.setdefault(group(use), Counter())[use.match.variant] += 1
+        return tuple(Tally(name, tuple(counted[name][variant] for variant in order)) for name in sorted(counted))
+
+
+def video_of(use: VariantUse) -> str:
+    """The video of an occurrence."""
+    return use.spotting.video_id
+
+
+def signer_of(use: VariantUse) -> str:
+    """The signer of an occurrence, as the corpus names them."""
+    return use.occurrence.episode.signer or "(not known)"
+
+
+def region_of(use: VariantUse) -> str:
+    """The region that the dictionary gives for the form: nothing is known about the signer's own."""
+    return use.region or "(not said)"
+
+
+def minute_of(use: VariantUse) -> str:
+    """The minute of the video, so that a change of variant within it shows."""
+    return f"minute {use.spotting.span_ms.start // 60_000:04}"
+
+
+GROUPS: Mapping[str, Callable[[VariantUse], str]] = {
+    "video": video_of,
+    "signer": signer_of,
+    "region": region_of,
+    "time": minute_of,
+}
+
+
+def find_variants(
+    request: FootageRequest, options: VariantOptions = VariantOptions(), progress: Progress | None = None
+) -> VariantReport:
+    """Search the footage for a word and sort what is found by variant."""
+    prepared = prepare_search(request, progress)
+    searched: list[SearchedVideo] = []
+    failures: list[FailedVideo] = []
+    for outcome in search(prepared, progress):
+        if isinstance(outcome, FailedVideo):
+            failures.append(outcome)
+        else:
+            searched.append(outcome)
+    gaps = [gap for video in searched for gap in _unexplained(video, options)]
+    has_subtitles = any(video.mentions is not None for video in searched)
+    return VariantReport(
+        prepared.word,
+        prepared.dictionary.variants(prepared.word),
+        tuple(use for video in searched for use in _uses(video)),
+        _candidates(gaps, searched, prepared, options),
+        tuple(_answer(video, prepared) for video in searched),
+        tuple(failures),
+        len(gaps) if has_subtitles else None,
+        prepared.warnings + tuple(_warnings(searched)),
+    )
+
+
+def _warnings(searched: Sequence[SearchedVideo]) -> list[str]:
+    return [
+        f"{video.episode.video_id}: {text}" for video in searched for text in (*video.warnings, video.partial) if text
+    ]
+
+
+def _uses(video: SearchedVideo) -> list[VariantUse]:
+    variants = by_variant(video.answer.similarity)
+    regions = {entry.entry_id: entry.region for entry in video.answer.similarity.entries}
+    return [
+        VariantUse(
+            one,
+            variant_at(variants, window_near(variants.grid, one.spotting.frame)),
+            regions.get(one.spotting.entry_id, ""),
+        )
+        for one in video.occurrences
+    ]
+
+
+def _answer(video: SearchedVideo, prepared: Search) -> VideoAnswer:
+    """For the picture of the curves: one for each variant."""
+    curves = by_variant(video.answer.similarity)
+    stands_for = {entry.variant: entry.entry_id for entry in curves.entries}
+    shown = tuple(_named_by_variant(one, stands_for) for one in video.answer.spottings)
+    return VideoAnswer(
+        video_id=video.episode.video_id,
+        words=(WordAnswer(curves, shown),),
+        duration_ms=video.duration_ms,
+        threshold=prepared.threshold,
+        partial=video.partial,
+    )
+
+
+def _named_by_variant(spotting: Spotting, stands_for: dict[str, str]) -> Spotting:
+    return replace(spotting, entry_id=stands_for[spotting.variant])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Gap:
+    """A passage that mentions the word without any known variant in it."""
+
+    video: SearchedVideo
+    windows: tuple[int, ...]  # of the track
+    vectors: FloatArray  # (n, d) unit rows
+
+
+def _unexplained(video: SearchedVideo, options: VariantOptions) -> list[_Gap]:
+    spans = [span.padded(options.reach_ms, options.reach_ms) for span in video.mentions or ()]
+    found = [one.span_ms for one in video.answer.spottings]
+    return [_gap(video, span, options) for span in spans if not any(span.overlaps(other) for other in found)]
+
+
+def _gap(video: SearchedVideo, span: MillisSpan, options: VariantOptions) -> _Gap:
+    windows, vectors = _windows_in(video.track, span, options.stride)
+    return _Gap(video, windows, vectors)
+
+
+def _windows_in(track: EmbeddingTrack, span: MillisSpan, stride: int) -> tuple[tuple[int, ...], FloatArray]:
+    """The windows whose centre lies in a span, every `stride`-th, and their vectors."""
+    grid = track.grid
+    centres = np.minimum(grid.starts() + grid.length // 2, grid.n_frames - 1)
+    times = track.axis.times_ms[centres]
+    windows = np.flatnonzero((times >= span.start) & (times < span.stop))[::stride]
+    return tuple(windows.tolist()), unit(np.asarray(track.vectors[windows], np.float32))
+
+
+def _candidates(
+    gaps: Sequence[_Gap], searched: Sequence[SearchedVideo], prepared: Search, options: VariantOptions
+) -> tuple[NewVariant, ...]:
+    """What recurs in passages that mention the word, where no known variant is, sorted into clusters."""
+    gaps = [gap for gap in gaps if len(gap.windows)][: options.most_passages]
+    background = [
+        _windows_in(video.track, span.padded(options.reach_ms, options.reach_ms), options.stride)[1]
+        for video in searched
+        for span in video.silent[: options.most_passages]
+    ][: options.most_passages]
+    recurring = recurring_windows([gap.vectors for gap in gaps], background)
+    if not recurring:
+        return ()
+    vectors = np.stack([gaps[one.passage].vectors[one.window] for one in recurring])
+    least = prepared.threshold if options.alike is None else options.alike
+    made: list[NewVariant] = []
+    for group in clusters(vectors, least):
+        if len(group) < options.fewest:
+            continue
+        cosine = vectors[list(group)] @ vectors[list(group)].T
+        mean = float((cosine.sum() - np.trace(cosine)) / (len(group) * (len(group) - 1)))
+        made.append(NewVariant(tuple(_new_occurrence(gaps, recurring[at], prepared) for at in group), mean))
+    return tuple(made)
+
+
+def _new_occurrence(gaps: Sequence[_Gap], one: RecurringWindow, prepared: Search) -> Occurrence:
+    """A window as a finding of the word, with the cosine of the known entry that comes nearest."""
+    gap = gaps[one.passage]
+    window, similarity = gap.windows[one.window], gap.video.answer.similarity
+    nearest = int(similarity.cosine[window].argmax())
+    spotting = Spotting(
+        video_id=gap.video.episode.video_id,
+        span_ms=similarity.axis.millis_of(similarity.grid.span(window)),
+        frame=similarity.grid.centre(window),
+        word=prepared.word,
+        entry_id=similarity.entries[nearest].entry_id,
+        cosine=float(similarity.cosine[window, nearest]),
+        provenance=replace(gap.video.provenance, source="read"),
+    )
+    return Occurrence(spotting, gap.video.episode, gap.vectors[one.window])

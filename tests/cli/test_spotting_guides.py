@@ -1,0 +1,68 @@
+"""The guides of spotting and annotating: every command runs and prints what the guide shows."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from signspot.cli.main import run
+from signspot.world.colours import ToyWorld
+
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+BATCH = 13  # copies of the broadcast: as many candidates as a calibration needs; the store knows them for one
+
+
+def examples(guide: str) -> list[tuple[list[str], list[str]]]:
+    """The commands of a guide, each with the lines that it prints."""
+    found: list[tuple[list[str], list[str]]] = []
+    in_block = False
+    for line in (GUIDES / guide).read_text(encoding="utf-8").splitlines():
+        if line.startswith("```"):
+            in_block = not in_block and line == "```"
+        elif in_block and line.startswith("$ signspot "):
+            found.append((line.split()[2:], []))
+        elif in_block and found:
+            found[-1][1].append(line.rstrip())
+    return found
+
+
+@pytest.fixture(scope="module")
+def desk(toy_world: ToyWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with everything that the guides talk about."""
+    folder = tmp_path_factory.mktemp("desk")
+    shutil.copytree(toy_world.dictionary, folder / "dictionary")
+    (folder / "corpus").mkdir()
+    rows = ["video,word,time_ms"]
+    for name in ("news", *(f"corpus/news{number}" for number in range(BATCH))):
+        shutil.copy(toy_world.broadcast, folder / f"{name}.mp4")
+        shutil.copy(toy_world.subtitles, folder / f"{name}.vtt")
+        if name != "news":
+            rows += [f"{name[7:]},{one.sign.word},{one.span_ms.stop - 40}" for one in toy_world.truth]
+    (folder / "corpus" / "annotations.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "words.txt").write_text("garden\nwater\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize("guide", ["spotting.md", "annotating.md"])
+def test_every_command_of_the_guide_prints_what_the_guide_shows(
+    guide: str, desk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(desk)
+    monkeypatch.setenv("XDG_DATA_HOME", str(desk / "data"))
+    monkeypatch.setenv("COLUMNS", "110")
+    commands = examples(guide)
+    assert len(commands) >= 3
+    for arguments, shown in commands:
+        code = run([*arguments, "--trust"])
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        assert _form(printed.out.replace(f"{desk}/", "").splitlines()) == _form(shown), arguments
+        assert not printed.err
+
+
+def _form(lines: list[str]) -> list[str]:
+    """What is printed without its numbers: a codec of another version moves the last digit."""
+    return [re.sub(r"[\d.:%+-]+", "#", " ".join(line.split())) for line in lines if line.strip()]

@@ -1,0 +1,34 @@
+"""Landmarks at several speeds through a real, untrained encoder: the same sign at half the speed is found as well."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from signspot.domain.spans import TimeAxis
+from signspot.domain.tracks import LandmarkTrack
+from signspot.features.extract import embed_landmarks
+from signspot.features.landmark_rates import embed_at_rates
+from signspot.media.landmark_layout import SignerLandmarks
+from signspot.models.landmark_embedder import LandmarkEmbedder
+from signspot.models.landmark_encoder import LandmarkEncoder, LandmarkEncoderConfig
+from signspot.spotting.multi_rate import Rates, points_at
+from tests.models.signing import signing
+
+
+def test_a_slow_sign_is_found_by_long_windows_and_a_usual_one_by_the_usual() -> None:
+    torch.manual_seed(0)
+    encoder = LandmarkEncoder(LandmarkEncoderConfig(classes=1, width=16, embedding_dim=32))
+    model = LandmarkEmbedder(encoder, None, name="small")
+    sign = signing(1, gaps=False)[0].numpy()
+    slow = points_at(sign, np.linspace(-0.25, 15.25, 32))
+    before, after = np.repeat(sign[:1], 12, axis=0), np.repeat(sign[-1:], 12, axis=0)
+    points = np.concatenate([before, slow, after])
+    track = LandmarkTrack("v", TimeAxis(np.arange(len(points)) * 40.0), points)
+    usual, long = embed_at_rates(SignerLandmarks(track, 100, 100), model, Rates((16, 32)))
+    assert usual.grid == long.grid and usual.fingerprint == model.fingerprint
+    np.testing.assert_allclose(usual.vectors, embed_landmarks(track, model).vectors, atol=1e-5)
+    query = model.embed(sign[None])[0]
+    cosines = [np.asarray(one.vectors) @ query for one in (usual, long)]
+    assert cosines[1].max() > 0.98 and cosines[1].max() > cosines[0].max()
+    assert abs(long.grid.centre(int(cosines[1].argmax())) - (12 + 16)) <= 1

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from signspot.domain.dictionary import Entry
+from signspot.domain.results import Provenance
+from signspot.domain.spans import TimeAxis
+from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, WindowGrid
+from signspot.domain.words import Word
+from signspot.evaluation.presence import Calibration, Logistic, PresenceFit
+from signspot.spotting.presence import Cohort, Judge, candidates_of
+from signspot.spotting.similarity import similarity
+
+APPLE, TREE, HOUSE = Word("apple"), Word("tree"), Word("house")
+COHORT = Cohort(np.eye(3, dtype=np.float32), (APPLE, TREE, HOUSE))
+
+
+def track(n_windows: int = 200, planted: int = 100) -> EmbeddingTrack:
+    """Random directions, and an apple (the first axis) around one window."""
+    rng = np.random.default_rng(0)
+    rows: FloatArray = rng.normal(size=(n_windows, 3)).astype(np.float32)
+    near = np.exp(-(((np.arange(n_windows) - planted) / 3) ** 2))[:, None]
+    rows = (rows / np.linalg.norm(rows, axis=1, keepdims=True) * (1 - near) + near * [[1, 0, 0]]).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    grid = WindowGrid(n_windows + 15)
+    return EmbeddingTrack("v", grid, TimeAxis(np.arange(n_windows + 15) * 40.0), rows, "f")
+
+
+def query(word: Word, vector: tuple[float, float, float]) -> EntryVectors:
+    entries = (Entry(entry_id=f"{word}_1", word=word),)
+    return EntryVectors(word, entries, np.array([vector], np.float32), "f")
+
+
+def calibration(weights: tuple[float, ...] = (5.0, 5.0, 0.0, 0.0)) -> Calibration:
+    logistic = Logistic((0.0,) * 4, (1.0,) * 4, weights, -4.0)
+    fit = PresenceFit(logistic, None, np.array([0.9, 0.1]), 1.0)
+    return Calibration(
+        model="m", fingerprint="f", plain=fit, read=None, cohort=COHORT.vectors, cohort_words=COHORT.words, fitted_on=""
+    )
+
+
+def test_evidence_is_what_a_slow_count_gives() -> None:
+    footage = track()
+    compared = similarity(footage, query(APPLE, (1, 0, 0)))
+    found = candidates_of(compared, footage, COHORT)
+    assert 100 in found.windows.tolist()
+    for window, (cosine, margin, n_windows, n_entries) in zip(found.windows.tolist(), found.evidence, strict=True):
+        row = footage.vectors[window].astype(np.float64)
+        assert cosine == pytest.approx(row[0], abs=1e-5)
+        assert margin == pytest.approx(row[0] - max(row[1], row[2]), abs=2e-5)  # its own word is no rival
+        assert (n_windows, n_entries) == (np.log(200 // 16), 0)
+
+
+def test_a_word_without_rivals_is_held_against_the_lowest_cosine() -> None:
+    footage = track()
+    alone = Cohort(np.eye(3, dtype=np.float32)[:1], (APPLE,))
+    found = candidates_of(similarity(footage, query(APPLE, (1, 0, 0))), footage, alone)
+    assert found.evidence[:, 1] == pytest.approx(found.evidence[:, 0] + 1)
+
+
+def test_the_planted_sign_is_the_surest_and_being_anywhere_is_at_least_as_sure() -> None:
+    footage = track()
+    judge = Judge.of(calibration(), footage, is_read=False)
+    judged = judge(similarity(footage, query(APPLE, (1, 0, 0))))
+    assert judged.windows[judged.probability.argmax()] == 100
+    assert judged.anywhere.probability >= judged.probability.max()
+    provenance = Provenance(media_sha256="0" * 64, model="m", fingerprint="f", dictionary="d")
+    shown = judged.probability >= judged.probability.max()
+    (found,) = judged.spottings(similarity(footage, query(APPLE, (1, 0, 0))), shown, provenance, None)
+    assert found.frame == 108
+    assert found.presence is not None
+    assert found.presence.probability == judged.probability.max()
+    assert found.presence.calibration == calibration().name
+
+
+def test_a_calibration_of_another_model_is_not_used() -> None:
+    footage = track()
+    other = Calibration(
+        model="m",
+        fingerprint="g",
+        plain=calibration().plain,
+        read=None,
+        cohort=COHORT.vectors,
+        cohort_words=COHORT.words,
+        fitted_on="",
+    )
+    with pytest.raises(ValueError, match="vectors by 'f', not 'g'"):
+        Judge.of(other, footage, is_read=False)

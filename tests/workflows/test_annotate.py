@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import pytest
+
+import signspot
+from signspot.domain.corpus import Annotation, Subtitle
+from signspot.domain.spans import MillisSpan
+from signspot.domain.words import Synonyms, Word
+from signspot.errors import InputError
+from signspot.evaluation.overlap import SignSpan
+from signspot.formats.bobsl import read_bobsl_spottings
+from signspot.formats.challenge import read_challenge
+from signspot.workflows.annotate import Annotated, KnownWords, annotate, explained, known_words
+from signspot.workflows.outputs import Output, write_corpus_json
+from signspot.workflows.spot import SpotOptions, spot
+from signspot.world.colours import ToyWorld
+
+TRUSTED = SpotOptions(isolated=False)
+
+
+@pytest.fixture(scope="module")
+def dictionary(toy_world: ToyWorld) -> signspot.Dictionary:
+    return signspot.open_dictionary(toy_world.dictionary)
+
+
+@pytest.fixture(scope="module")
+def subtitles(toy_world: ToyWorld) -> tuple[Subtitle, ...]:
+    return tuple(signspot.read_subtitles(toy_world.subtitles).subtitles)
+
+
+@pytest.fixture(scope="module")
+def annotated(toy_world: ToyWorld, dictionary: signspot.Dictionary) -> Annotated:
+    return annotate(
+        toy_world.broadcast,
+        subtitles=toy_world.subtitles,
+        dictionary=dictionary,
+        model=signspot.load_model("colour"),
+        options=TRUSTED,
+    )
+
+
+def test_every_mention_that_is_signed_is_explained_by_its_sign_and_the_other_by_none(
+    annotated: Annotated, toy_world: ToyWorld
+) -> None:
+    found = list(annotated)
+    assert [(one.word, one.variant) for one in found] == [(t.sign.word, t.sign.variant) for t in toy_world.truth]
+    for one, truth in zip(found, toy_world.truth, strict=True):
+        assert truth.span_ms.start <= one.span_ms.start < one.span_ms.stop <= truth.span_ms.stop
+        assert one.provenance.subtitle is not None
+        assert one.provenance.subtitle.span_ms.overlaps(truth.span_ms)
+    (unexplained,) = [mention for mention in annotated.mentions if mention.spotting is None]
+    assert unexplained.word == "house"  # in a subtitle, and never signed
+    assert annotated.n_explained == len(toy_world.truth)
+
+
+def test_spans_do_not_overlap(annotated: Annotated) -> None:
+    assert all(a.span_ms.stop <= b.span_ms.start for a, b in itertools.pairwise(annotated))
+
+
+def test_one_sign_explains_one_mention(
+    annotated: Annotated, toy_world: ToyWorld, dictionary: signspot.Dictionary
+) -> None:
+    tree = next(truth for truth in toy_world.truth if truth.sign.word == "tree")
+    cues = tuple(Subtitle(tree.span_ms.padded(100 + n, 100), "A tree is a tree.") for n in range(2))
+    options = dataclasses.replace(TRUSTED, subtitles=cues, padding_ms=300)
+    answer = spot(
+        toy_world.broadcast, ["tree"], dictionary=dictionary, model=signspot.load_model("colour"), options=options
+    )
+    again = explained(answer, options, dictionary.vocabulary)
+    assert len(again.mentions) == 4
+    assert again.n_explained == 1
+
+
+def test_a_synonym_explains_a_mention_on_request(annotated: Annotated, dictionary: signspot.Dictionary) -> None:
+    """The findings of a search are the same: only what may explain what differs."""
+    synonyms = Synonyms.of([(Word("tree"), Word("apple"))])
+    tree = next(one for one in annotated if one.word == "tree")
+    cue = Subtitle(tree.span_ms.padded(500, 500), "An apple.")
+    for asked, n_explained in ((None, 0), (synonyms, 1)):
+        options = dataclasses.replace(TRUSTED, subtitles=(cue,), synonyms=asked)
+        assert explained(annotated.answer, options, dictionary.vocabulary).n_explained == n_explained
+
+
+def test_known_words_are_counted_by_the_tolerance_of_the_paper(annotated: Annotated, toy_world: ToyWorld) -> None:
+    marks = [Annotation("broadcast", t.sign.word, t.span_ms.stop // 40 - 1) for t in toy_world.truth]
+    assert known_words(annotated, marks, 2000) == KnownWords(len(marks), len(marks), len(marks), len(marks))
+    late = [dataclasses.replace(mark, frame=mark.frame + 30) for mark in marks]
+    missed = known_words(annotated, late, 2000)
+    assert missed.n_localised == missed.n_right == 0
+    assert missed.accuracy == 0
+    assert known_words(annotated, [Annotation("broadcast", Word("water"), 10_000)], 2000).accuracy is None
+
+
+def test_the_lag_is_measured_once_there_are_enough_signs(annotated: Annotated) -> None:
+    assert len(annotated.lag.lags_ms) == annotated.n_explained
+    assert annotated.lag.lag_ms == pytest.approx(
+        -100, abs=200
+    )  # a sign lies 700 ms after the start, 900 before the end
+
+
+def test_a_corpus_goes_out_in_the_layouts_of_bobsl_and_the_challenge(
+    annotated: Annotated, dictionary: signspot.Dictionary, tmp_path: Path
+) -> None:
+    spottings, words = tuple(annotated), dictionary.vocabulary
+    write_corpus_json(Output.BOBSL, spottings, words, tmp_path / "b.json")
+    back = list(read_bobsl_spottings(tmp_path / "b.json", "dictionary"))
+    assert sorted((one.word, one.time_ms) for one in back) == sorted((s.word, s.span_ms.start) for s in spottings)
+    write_corpus_json(Output.CHALLENGE, spottings, words, tmp_path / "c.json")
+    spans = read_challenge(tmp_path / "c.json")
+    assert spans == {"broadcast": tuple(SignSpan(words.id_of(s.word), s.span_ms) for s in spottings)}
+
+
+def test_subtitles_of_another_programme_are_said_to_mention_nothing(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary
+) -> None:
+    cues = (Subtitle(MillisSpan.of(0, 3000), "Nothing of the kind"),)
+    with pytest.raises(InputError, match="mention no word of the dictionary"):
+        annotate(
+            toy_world.broadcast,
+            subtitles=cues,
+            dictionary=dictionary,
+            model=signspot.load_model("colour"),
+            options=TRUSTED,
+        )

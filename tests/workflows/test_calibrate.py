@@ -1,0 +1,156 @@
+"""Calibration on tracks whose truth is planted: probabilities hold for videos that were not fitted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from signspot.domain.corpus import Annotation, Subtitle
+from signspot.domain.dictionary import Dictionary, Entry
+from signspot.domain.spans import MillisSpan, TimeAxis
+from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
+from signspot.domain.words import Word
+from signspot.errors import InputError
+from signspot.evaluation.calibration import expected_calibration_error
+from signspot.models.colour import ColourEmbedder
+from signspot.workflows.calibrate import (
+    SHOWN,
+    CalibrateRequest,
+    CalibrationReport,
+    Examples,
+    LabelledVideo,
+    cohort_of,
+    fit_of,
+    fitted,
+    held_out_probability,
+    searched_examples,
+)
+from signspot.workflows.spot import Query
+
+WORDS = tuple(Word(f"word{number:02}") for number in range(12))
+DIM = 24
+MODEL = ColourEmbedder()
+REQUEST = CalibrateRequest(corpus=Path(), dictionary=Path(), complete=True)
+
+
+def unit(rows: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def query() -> Query:
+    rng = np.random.default_rng(7)
+    entries = {word: (Entry(entry_id=f"{word}_1", word=word),) for word in WORDS}
+    vectors = tuple(
+        EntryVectors(word, entries[word], unit(rng.normal(size=(1, DIM))), MODEL.fingerprint) for word in WORDS
+    )
+    return Query(vectors, Dictionary("planted", entries))
+
+
+def video(seed: int, query: Query, n_frames: int = 1500) -> LabelledVideo:
+    """Smooth noise, and every 60 frames a sign, blurred more or less, annotated where it ends and subtitled."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(n_frames, DIM))
+    for _ in range(4):
+        noise = (noise + np.roll(noise, 1, axis=0) + np.roll(noise, -1, axis=0)) / 3
+    rows = noise / noise.std() / DIM**0.5
+    annotations, subtitles = [], []
+    for centre in range(40, n_frames - 40, 60):
+        number = int(rng.integers(len(WORDS)))
+        near = np.exp(-(((np.arange(n_frames) - centre) / 4) ** 2))[:, None]
+        rows += near * query.words[number].vectors[0] * rng.uniform(0.3, 2.5)
+        annotations.append(Annotation(f"v{seed}", WORDS[number], centre + 12))
+        named = {WORDS[number], *(WORDS[i] for i in rng.integers(len(WORDS), size=2))}
+        subtitles.append(Subtitle(MillisSpan.of(centre * 40 - 800, centre * 40 + 1200), " ".join(sorted(named))))
+    grid = WindowGrid(n_frames + 15)
+    axis = TimeAxis(np.arange(n_frames + 15) * 40.0)
+    track = EmbeddingTrack(f"v{seed}", grid, axis, unit(rows), MODEL.fingerprint)
+    return LabelledVideo(track, tuple(annotations), tuple(subtitles), seed)
+
+
+@pytest.fixture(scope="module")
+def videos(query: Query) -> list[LabelledVideo]:
+    return [video(seed, query) for seed in range(4)]
+
+
+@pytest.fixture(scope="module")
+def report(query: Query, videos: list[LabelledVideo]) -> CalibrationReport:
+    return fitted(videos, query, MODEL, REQUEST)
+
+
+def test_the_report_says_what_was_held_out(report: CalibrationReport) -> None:
+    assert report.n_groups == 4
+    assert report.n_right >= 50
+    assert report.n_wrong > 10 * report.n_right
+    assert report.expected_error is not None
+    assert report.expected_error < 0.15  # of some hundred findings
+    assert report.expected_error_read is not None
+    weights = dict(report.as_json()["weights"])  # type: ignore[call-overload]
+    assert weights["cosine"] > 0
+    assert weights["margin to other words"] > 0
+
+
+def test_promises_and_false_alarms_hold_for_videos_that_were_not_fitted(
+    report: CalibrationReport, query: Query
+) -> None:
+    fit = report.calibration.plain
+    others = [video(seed, query) for seed in range(10, 16)]
+    examples = searched_examples(others, query, cohort_of(query.words), REQUEST, is_read=False)
+    probability = fit.probability(examples.evidence)
+    shown = probability >= SHOWN
+    assert expected_calibration_error(probability[shown], examples.right[shown]) < 0.1
+    rate = 30.0
+    alarms = (probability[~examples.right] >= fit.least_presence(rate)).sum() / examples.word_hours.sum()
+    assert rate / 2 < alarms < rate * 2
+
+
+def test_near_a_subtitle_that_mentions_it_a_sign_is_likelier(report: CalibrationReport) -> None:
+    calibration = report.calibration
+    assert calibration.read is not None
+    evidence = np.array([[0.6, 0.1, np.log(30), 0.0]])
+    assert calibration.read.probability(evidence) > calibration.plain.probability(evidence)
+
+
+def test_unclaimed_peaks_near_a_mention_are_left_out_unless_all_signs_are_annotated(
+    query: Query, videos: list[LabelledVideo]
+) -> None:
+    cohort = cohort_of(query.words)
+    sparse = CalibrateRequest(corpus=Path(), dictionary=Path())
+    known = searched_examples(videos, query, cohort, sparse, is_read=False)
+    everything = searched_examples(videos, query, cohort, REQUEST, is_read=False)
+    assert known.right.sum() == everything.right.sum()
+    assert len(known.right) < len(everything.right)
+    assert known.word_hours.sum() < everything.word_hours.sum()
+    assert fitted(videos, query, MODEL, sparse).calibration.read is None
+
+
+def test_a_held_out_video_is_judged_by_a_fit_that_never_saw_it(query: Query, videos: list[LabelledVideo]) -> None:
+    examples = searched_examples(videos, query, cohort_of(query.words), REQUEST, is_read=False)
+    held_out = held_out_probability(examples, "logistic")
+    assert held_out is not None
+    own = examples.group == 2
+    by_hand = fit_of(examples.of_groups(np.arange(4) != 2), "logistic").probability(examples.evidence[own])
+    assert (held_out[own] == by_hand).all()
+    alone = examples.of_groups(np.arange(4) == 2)
+    assert held_out_probability(alone, "logistic") is None
+
+
+def test_pools_are_drawn_only_where_there_is_enough_to_pool(query: Query, videos: list[LabelledVideo]) -> None:
+    few = searched_examples(videos, query, cohort_of(query.words), REQUEST, is_read=False)
+    assert few.right.sum() < 1000
+    assert fit_of(few, "auto").isotonic is None
+    many = Examples.joined([few] * (1000 // int(few.right.sum()) + 1))
+    assert fit_of(many, "auto").isotonic is not None
+    assert fit_of(many, "logistic").isotonic is None
+
+
+def test_hours_are_counted_for_each_word(query: Query, videos: list[LabelledVideo]) -> None:
+    examples = searched_examples(videos[:1], query, cohort_of(query.words), REQUEST, is_read=False)
+    assert examples.word_hours.sum() == pytest.approx(len(WORDS) * 1500 * 40 / 3_600_000)
+
+
+def test_a_corpus_without_enough_signs_is_refused(query: Query) -> None:
+    with pytest.raises(InputError, match="too few to calibrate on"):
+        fitted([video(0, query, 200)], query, MODEL, REQUEST)

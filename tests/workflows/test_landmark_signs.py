@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from signspot.domain.dictionary import Dictionary
+from signspot.domain.spans import FRAME_MS, FrameSpan, TimeAxis
+from signspot.domain.tracks import LandmarkTrack
+from signspot.errors import VideoError
+from signspot.formats.pose_files import write_pose
+from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
+from signspot.models.landmark_embedder import LandmarkEmbedder
+from signspot.models.landmark_encoder import LandmarkEncoder, LandmarkEncoderConfig
+from signspot.workflows.entry_shelf import shelf_of
+from signspot.workflows.landmark_signs import HANDS_OUT, NO_HANDS, LandmarkSigns, doubts_of
+from signspot.workflows.lookup import LookupOptions, look_up
+from signspot.world.presets import preset_named
+from signspot.world.simulation import World
+
+
+def landmarks(points: np.ndarray[tuple[int, ...], np.dtype[np.float32]], name: str = "x") -> SignerLandmarks:
+    axis = TimeAxis(np.arange(len(points), dtype=np.float64) * FRAME_MS)
+    return SignerLandmarks(LandmarkTrack(name, axis, points.astype(np.float32)), 256, 256)
+
+
+@pytest.fixture(scope="module")
+def dictionary(tmp_path_factory: pytest.TempPathFactory) -> Dictionary:
+    """Four entries of the world as landmarks."""
+    folder, world = tmp_path_factory.mktemp("signs"), World.of(preset_named("demo"))
+    entries = []
+    for entry in world.dictionary_entries()[:40:10]:
+        path = folder / f"{entry.entry_id}.pose"
+        write_pose(landmarks(world.detected(world.perform_entry(entry), entry.entry_id)), path)
+        entries.append(replace(entry, video=path))
+    return Dictionary.of("world", entries)
+
+
+@pytest.fixture(scope="module")
+def signs() -> LandmarkSigns:
+    config = LandmarkEncoderConfig(classes=2, width=16, heads=2, convolutions=1, transformer_layers=1, embedding_dim=16)
+    return LandmarkSigns(LandmarkEmbedder(LandmarkEncoder(config), None, name="random", threshold=0.9))
+
+
+def test_a_recording_of_an_entry_finds_it_through_its_landmarks(dictionary: Dictionary, signs: LandmarkSigns) -> None:
+    filled = shelf_of(dictionary, signs)
+    for entry in dictionary:
+        assert entry.video is not None
+        found = look_up(entry.video, signs, filled, LookupOptions(count=2))
+        assert found.guesses[0].entry == entry and found.guesses[0].cosine == pytest.approx(1, abs=1e-5)
+        assert len(found.trim.kept) < found.trim.n_frames and found.faults == ()
+
+
+def test_a_mirrored_recording_finds_the_same_entry(
+    dictionary: Dictionary, signs: LandmarkSigns, tmp_path: Path
+) -> None:
+    entry = next(iter(dictionary))
+    assert entry.video is not None
+    from signspot.formats.pose_files import read_pose
+    from signspot.workflows.landmark_signs import _MIRROR
+
+    seen = read_pose(entry.video)
+    write_pose(landmarks(_MIRROR.apply(seen.track.points)), tmp_path / "left.pose")
+    best = look_up(tmp_path / "left.pose", signs, shelf_of(dictionary, signs)).guesses[0]
+    assert best.entry == entry and best.is_mirrored
+
+
+def signing(n_frames: int = 40) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """A body whose wrists move, with both hands found."""
+    points = np.zeros((n_frames, 258), np.float32)
+    pose = points[:, :POSE_NUMBERS].reshape(n_frames, 33, 4)
+    pose[..., :2], pose[..., 3] = 0.5, 1
+    pose[:, 15:17, 1] = 0.6 + 0.2 * np.sin(np.arange(n_frames) / 3)[:, None]
+    points[:, POSE_NUMBERS:] = 0.5
+    return points
+
+
+def test_hands_that_leave_the_picture_or_are_not_found_raise_a_doubt() -> None:
+    whole = FrameSpan(0, 40)
+    fine = signing()
+    assert doubts_of(landmarks(fine).track, whole) == ()
+    out = signing()
+    out[:, :POSE_NUMBERS].reshape(40, 33, 4)[:, 15:17, 1] += 0.6
+    assert doubts_of(landmarks(out).track, whole) == (HANDS_OUT,)
+    one = signing()
+    one[:, :POSE_NUMBERS].reshape(40, 33, 4)[:, 15, 1] += 0.6
+    assert doubts_of(landmarks(one).track, whole) == (), "one-handed signs leave the other hand below the picture"
+    lost = signing()
+    lost[:25, POSE_NUMBERS:] = 0
+    assert doubts_of(landmarks(lost).track, whole) == (NO_HANDS,)
+
+
+def test_recordings_without_motion_that_are_too_short_or_too_long_say_so(signs: LandmarkSigns, tmp_path: Path) -> None:
+    still = np.repeat(signing(1), 30, axis=0)
+    for name, points, said in (("still", still, "nothing moves"), ("short", signing(4), "too short (4 frames")):
+        write_pose(landmarks(points), tmp_path / f"{name}.pose")
+        recorded = signs.recorded(tmp_path / f"{name}.pose")
+        assert said in recorded.faults[0] and recorded.vectors.shape == (0, 16)
+    write_pose(landmarks(signing(600)), tmp_path / "long.pose")
+    with pytest.raises(VideoError, match="longer than 20 s"):
+        signs.recorded(tmp_path / "long.pose")
+
+
+def test_an_entry_without_a_clip_is_left_out_and_named(dictionary: Dictionary, signs: LandmarkSigns) -> None:
+    entry = next(iter(dictionary))
+    more = Dictionary.of("world", [*dictionary, replace(entry, entry_id="gone", video=None)])
+    filled = shelf_of(more, signs)
+    assert len(filled.shelf.entries) == 4 and "gone: has no clip" in filled.warnings[0]
