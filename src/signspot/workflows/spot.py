@@ -21,6 +21,7 @@ from signspot.errors import InputError, UnknownWord, VideoError
 from signspot.evaluation.presence import Calibration
 from signspot.features.extract import ExtractOptions
 from signspot.features.stages import filed_under, for_dictionary
+from signspot.media.reader import shared_decoding
 from signspot.spotting.peaks import limited_to, spottings_of
 from signspot.spotting.presence import Judge
 from signspot.spotting.queries import best_view, views_of
@@ -112,17 +113,18 @@ def prepare(
     views = views_of(for_dictionary(model), mirror=options.mirror, rates=options.rates)
     sources = [EntrySource.of(dictionary, view, seed=options.seed, isolated=options.isolated) for view in views]
     done, found, warnings = 0, [], list(sources[0].remarks(wanted))
-    for word in wanted:
-        usable: list[tuple[Entry, FloatArray]] = []
-        for entry in dictionary.entries(word):
-            try:
-                usable += [(entry, vector) for vector in [source.vector(entry) for source in sources]]
-            except VideoError as error:
-                warnings.append(f"left out of the dictionary: {error}")
-            done += 1
-            if progress is not None:
-                progress("reading the dictionary", done, total)
-        found.append(vectors_of(word, usable, model, warnings[-1] if warnings else ""))
+    with shared_decoding():
+        for word in wanted:
+            usable: list[tuple[Entry, FloatArray]] = []
+            for entry in dictionary.entries(word):
+                try:
+                    usable += [(entry, vector) for vector in [source.vector(entry) for source in sources]]
+                except VideoError as error:
+                    warnings.append(f"left out of the dictionary: {error}")
+                done += 1
+                if progress is not None:
+                    progress("reading the dictionary", done, total)
+            found.append(vectors_of(word, usable, model, warnings[-1] if warnings else ""))
     return Query(tuple(found), dictionary, tuple(warnings), len(views))
 
 
