@@ -51,7 +51,7 @@ def test_a_run_prints_every_epoch_and_where_the_model_is(
     [
         (["--set", "epoch=3"], "--set epoch=3: 'epoch' is no option: did you mean epochs?"),
         (["--resume", "--overwrite"], "--resume and --overwrite: cannot be given together"),
-        (["--test", "nowhere"], "nowhere/material.json: cannot be read"),
+        (["--test", "nowhere"], "nowhere: no such folder"),
         (["--trunk", "nowhere.safetensors"], "nowhere.safetensors: cannot be read"),
     ],
 )

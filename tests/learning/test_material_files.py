@@ -172,3 +172,8 @@ def test_damaged_synonyms_are_refused(tmp_path: Path, pairs: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pairs": pairs}))
     with pytest.raises(FormatError, match=r"is no pair of words|is no list"):
         read_synonyms(tmp_path, "sign")
+
+
+def test_a_folder_that_is_not_there_is_named_and_not_its_manifest(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"trian: no such folder: name a folder that"):
+        read_material(tmp_path / "trian")

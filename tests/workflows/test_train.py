@@ -160,6 +160,6 @@ def test_runs_are_compared_by_what_differs_and_what_came_out(request_: Embedding
 
 
 def test_missing_material_is_told_before_anything_is_written(request_: EmbeddingRun, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nowhere/material\.json: cannot be read"):
+    with pytest.raises(InputError, match=r"nowhere: no such folder"):
         train_embedding(replace(request_, data=tmp_path / "nowhere"))
     assert not request_.out.exists()

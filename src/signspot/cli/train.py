@@ -20,6 +20,7 @@ from signspot.cli.progress import Bars, progress_bars
 from signspot.cli.show import print_json, warn
 from signspot.errors import InputError, one_line
 from signspot.features.store import default_store_folder
+from signspot.models.zoo import model_path
 
 if TYPE_CHECKING:
     from signspot.learning.run_folder import Start
@@ -85,7 +86,10 @@ def embedding_command(
     out: Path = _OUT,
     test: Path | None = typer.Option(None, "--test", metavar="DIR", help="Test material, scored after every epoch."),
     trunk: Path | None = typer.Option(
-        None, "--trunk", metavar="MODEL.safetensors", help="The model that made the vectors, to be kept in the result."
+        None,
+        "--trunk",
+        metavar="MODEL",
+        help="What made the vectors, to be kept in the result: a name or .safetensors file.",
     ),
     changes: list[str] = _SET,
     resume: bool = _RESUME,
@@ -102,7 +106,7 @@ def embedding_command(
         data=data,
         out=out,
         test=test,
-        trunk=trunk,
+        trunk=model_path(trunk) if trunk is not None else None,
         changes=tuple(changes),
         start=_start(resume=resume, overwrite=overwrite),
     )

@@ -80,8 +80,15 @@ def write_material(
             write_synonyms(pairs, temporary, kind)
 
 
+def refuse_missing(folder: Path) -> None:
+    """Raise if there is no such folder: nobody types the name of the manifest in it."""
+    if not folder.is_dir():
+        raise InputError(folder, "no such folder", "name a folder that `signspot train material` made")
+
+
 def read_material(folder: Path, *, verify: bool = True) -> Material:
     """Open the material of a folder; `verify` reads it once to compare the checksums of all files."""
+    refuse_missing(folder)
     content = read_manifest(folder / _MANIFEST, _FORMAT)
     checksums = content.get("files")
     if not isinstance(checksums, dict) or set(checksums) != set(_ARRAYS):

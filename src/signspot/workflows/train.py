@@ -14,7 +14,7 @@ from signspot.learning.config import EmbeddingConfig, read_config
 from signspot.learning.distributed import joined_team, own_device
 from signspot.learning.lesson import TrainingData, make_lesson
 from signspot.learning.material import Material
-from signspot.learning.material_files import file_sha256, read_material, read_synonyms
+from signspot.learning.material_files import file_sha256, read_material, read_synonyms, refuse_missing
 from signspot.learning.model_file import ModelFile
 from signspot.learning.run_folder import RunFolder, Start, results_of
 from signspot.learning.splits import read_split
@@ -89,6 +89,9 @@ def train_embedding(
 
 def data_facts(request: EmbeddingRun, config: EmbeddingConfig) -> dict[str, str]:
     """The checksums of all that is learned from; the manifest of a material holds those of its files."""
+    for folder in (request.data, request.test):
+        if folder is not None:
+            refuse_missing(folder)
     files = {
         "train": request.data / _MANIFEST,
         "test": request.test / _MANIFEST if request.test is not None else None,
