@@ -10,8 +10,20 @@ import typer
 
 from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.progress import progress_bars
+from signspot.cli.shared_options import (
+    BACKEND,
+    DEVICE,
+    DICTIONARY,
+    FAILURES_FOUND,
+    JSON,
+    MODEL,
+    NO_STORE,
+    OVERWRITE,
+    STORE,
+    TRUST,
+)
 from signspot.cli.show import print_json, warn, warn_of
-from signspot.cli.spot import FAILURES_FOUND, alarm_rate
+from signspot.cli.spot import alarm_rate
 from signspot.errors import one_line
 from signspot.text.subtitles import SubtitleOptions
 from signspot.workflows.outputs import SHARED, Output, Outputs
@@ -24,7 +36,7 @@ if TYPE_CHECKING:
 
 def annotate(
     video: Path = typer.Argument(metavar="VIDEO", help="A video, an ELAN file, or a corpus: folder, .csv or .json."),
-    dictionary: Path = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips."),
+    dictionary: Path = DICTIONARY,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="What is said; of a corpus, a folder, or without it those that it names."
     ),
@@ -32,7 +44,9 @@ def annotate(
     drift: float = typer.Option(1.0, "--drift", metavar="FACTOR", help="Stretch subtitle times, such as 1.001."),
     padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="Search so far around a subtitle, too."),
     synonyms: bool = typer.Option(False, "--synonyms", help="Also signs that the dictionary files under both words."),
-    model: str = typer.Option("colour", "--model", "-m", help="The model to compare with."),
+    model: str = MODEL,
+    backend: str = BACKEND,
+    device: str = DEVICE,
     calibration: Path | None = typer.Option(None, "--calibration", help="Of `signspot calibrate`; found by itself."),
     threshold: float | None = typer.Option(None, "--threshold", help="Lowest cosine that counts (-1 to 1)."),
     presence: float | None = typer.Option(None, "--presence", help="Lowest probability that counts (0 to 1)."),
@@ -42,9 +56,10 @@ def annotate(
     language: str = typer.Option("en", "--language", help="Written language of the subtitles."),
     stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
     box: str | None = BOX,
-    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept."),
+    store: Path | None = STORE,
+    no_store: bool = NO_STORE,
     vocabulary: Path | None = typer.Option(None, "--vocabulary", help="ELAN .ecv or SignBank .csv, for the ELAN file."),
-    json_target: Path | None = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the screen or a file."),
+    json_target: Path | None = JSON,
     eaf: Path | None = typer.Option(None, "--eaf", metavar="F.eaf", help="ELAN file, new or yours with tiers added."),
     vtt: Path | None = typer.Option(None, "--vtt", metavar="F.vtt", help="WebVTT subtitles."),
     csv: Path | None = typer.Option(None, "--csv", metavar="F.csv", help="Table for a spreadsheet."),
@@ -52,9 +67,9 @@ def annotate(
     challenge: Path | None = typer.Option(None, "--challenge", metavar="F.json", help="As in the 2022 challenge."),
     bobsl: Path | None = typer.Option(None, "--bobsl", metavar="F.json", help="As BOBSL publishes spottings."),
     lag: Path | None = typer.Option(None, "--lag", metavar="F.png", help="Picture of the subtitles' lag and drift."),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Replace outputs that exist."),
+    overwrite: bool = OVERWRITE,
     failures: Path = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed."),
-    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    trust: bool = TRUST,
 ) -> None:
     """Find where the words of the subtitles are signed: no two signs at once, each mention at most once.
 
@@ -76,6 +91,8 @@ def annotate(
         words=(),
         dictionary=dictionary,
         model=model,
+        backend=backend,
+        device=device,
         subtitles=subtitles,
         subtitle_options=SubtitleOptions(shift_ms=round(shift * 1000), scale=drift),
         vocabulary=vocabulary,
@@ -91,7 +108,7 @@ def annotate(
             box=signer_box(box),
             language=language,
             isolated=not trust,
-            store=store or default_store(model),
+            store=None if no_store else store or default_store(model),
         ),
         outputs=Outputs({kind: path for kind, path in asked.items() if path is not None}, overwrite),
         failures=failures,

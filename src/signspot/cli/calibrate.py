@@ -10,6 +10,7 @@ import typer
 
 from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.progress import progress_bars
+from signspot.cli.shared_options import BACKEND, DEVICE, DICTIONARY, JSON, LANGUAGE, STORE, TRUST
 from signspot.cli.show import print_json, warn
 from signspot.errors import one_line
 from signspot.formats.safe_json import write_json
@@ -20,7 +21,7 @@ from signspot.workflows.spot import SpotOptions
 def calibrate(
     model: str = typer.Argument(metavar="MODEL", help="A name of `signspot models list`, or a .safetensors file."),
     corpus: Path = typer.Option(..., "--corpus", "-c", help="Videos with annotations: a folder, .csv or .json."),
-    dictionary: Path = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips."),
+    dictionary: Path = DICTIONARY,
     split: str = typer.Option("", "--split", help="Only the videos of this split: not those the model learned from."),
     complete: bool = typer.Option(
         False,
@@ -34,15 +35,15 @@ def calibrate(
     out: Path | None = typer.Option(
         None, "--out", metavar="F.calibration", help="Where to write it; without, where `spot` finds it by itself."
     ),
-    language: str = typer.Option("en", "--language", help="Written language of words and subtitles."),
+    language: str = LANGUAGE,
     stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
     box: str | None = BOX,
-    backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
-    device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
-    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept."),
-    json_target: Path | None = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the screen or a file."),
+    backend: str = BACKEND,
+    device: str = DEVICE,
+    store: Path | None = STORE,
+    json_target: Path | None = JSON,
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a calibration that exists."),
-    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    trust: bool = TRUST,
 ) -> None:
     """Fit how probable a finding of MODEL is, on videos whose signs are annotated.
 

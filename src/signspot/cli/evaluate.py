@@ -14,6 +14,7 @@ from rich.text import Text
 
 from signspot.atomic import refuse_existing
 from signspot.cli.progress import progress_bars
+from signspot.cli.shared_options import TRUST
 from signspot.cli.show import print_json
 from signspot.errors import InputError, one_line
 from signspot.features.store import default_store_folder
@@ -55,7 +56,7 @@ def evaluate(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an evaluation that is there."),
     json_target: Path | None = typer.Option(None, "--json", metavar="[-|FILE]", help="Give the result as JSON."),
     store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors are kept (default: cache)."),
-    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    trust: bool = TRUST,
 ) -> None:
     """Score a model: mAP, R@5 and localisation as the paper defines them, with intervals and its numbers beside."""
     if challenge is not None:

@@ -9,6 +9,7 @@ import typer
 from signspot.atomic import refuse_existing
 from signspot.cli.embed import BOX, FAILURES_FOUND, signer_box
 from signspot.cli.progress import progress_bars
+from signspot.cli.shared_options import TRUST
 from signspot.cli.show import print_json, warn
 from signspot.errors import one_line
 from signspot.formats.safe_json import write_json
@@ -19,7 +20,7 @@ def landmarks(
     videos: list[Path] = typer.Argument(metavar="VIDEO", help="Videos and folders of videos."),
     out: Path | None = typer.Option(None, "--out", "-o", metavar="DIR", help="Where to put them (default: beside)."),
     box: str | None = BOX,
-    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    trust: bool = TRUST,
     json_target: Path | None = typer.Option(
         None, "--json", metavar="[F.json]", help="Give the result as JSON, on the screen or in F."
     ),

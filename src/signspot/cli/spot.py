@@ -8,6 +8,18 @@ import typer
 
 from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.progress import progress_bars
+from signspot.cli.shared_options import (
+    BACKEND,
+    DEVICE,
+    FAILURES_FOUND,
+    JSON,
+    LANGUAGE,
+    MODEL,
+    NO_STORE,
+    OVERWRITE,
+    STORE,
+    TRUST,
+)
 from signspot.cli.show import print_answer, print_json, warn, warn_of
 from signspot.errors import InputError, one_line
 from signspot.formats.tables import answer_record
@@ -17,7 +29,6 @@ from signspot.workflows.spot import SpotOptions
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 from signspot.workflows.spot_queries import read_words
 
-FAILURES_FOUND = 1
 _KINDS = (
     Output.CSV,
     Output.JSON,
@@ -52,11 +63,11 @@ def spot(
     vocabulary: Path | None = typer.Option(
         None, "--vocabulary", help="ELAN .ecv or SignBank .csv: its ids go into the ELAN output."
     ),
-    model: str = typer.Option("colour", "--model", "-m", help="The model to compare with."),
-    backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
-    device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
-    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept."),
-    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew."),
+    model: str = MODEL,
+    backend: str = BACKEND,
+    device: str = DEVICE,
+    store: Path | None = STORE,
+    no_store: bool = NO_STORE,
     threshold: float | None = typer.Option(None, "--threshold", help="Lowest cosine that counts as found (-1 to 1)."),
     presence: float | None = typer.Option(None, "--presence", help="Or the lowest probability (0 to 1)."),
     false_alarms: str | None = typer.Option(
@@ -74,10 +85,8 @@ def spot(
         "each dictionary clip. What is found is exact; some may be missed. Keeps nothing; uses what --store holds.",
     ),
     box: str | None = BOX,
-    language: str = typer.Option("en", "--language", help="Written language of words and subtitles."),
-    json_target: Path | None = typer.Option(
-        None, "--json", metavar="[F.json]", help="JSON, on the screen or in a file."
-    ),
+    language: str = LANGUAGE,
+    json_target: Path | None = JSON,
     csv: Path | None = typer.Option(None, "--csv", metavar="F.csv", help="Table for a spreadsheet."),
     jsonl: Path | None = typer.Option(None, "--jsonl", metavar="F.jsonl", help="One JSON object per line."),
     parquet: Path | None = typer.Option(None, "--parquet", metavar="F.parquet", help="Parquet table."),
@@ -89,9 +98,9 @@ def spot(
     via: Path | None = typer.Option(None, "--via", metavar="F.json", help="VGG VIA 3 project."),
     plot: Path | None = typer.Option(None, "--plot", metavar="F.png", help="Picture of the similarity over time."),
     overlay: Path | None = typer.Option(None, "--video", metavar="F.mp4", help="Video with the curves moving along."),
-    overwrite: bool = typer.Option(False, "--overwrite", help="Replace outputs that exist."),
+    overwrite: bool = OVERWRITE,
     failures: Path = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed."),
-    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    trust: bool = TRUST,
 ) -> None:
     """Say whether and where each WORD is signed, and which dictionary entry it matches best.
 
