@@ -27,7 +27,7 @@ def score_head(head: Head | None, test: Material, words: tuple[Word, ...] | None
     rows = np.flatnonzero(np.isin(test.entry_word, wanted))
     if not len(rows):
         raise InputError("test set", "the dictionary has no entry for any test word", "check the split file")
-    gallery = Gallery(test.entry_word[rows], _embedded(head, test.entry_vectors[rows], DICTIONARY))
+    gallery = Gallery(test.entry_word[rows], embedded(head, test.entry_vectors[rows], DICTIONARY))
     passages = np.flatnonzero(np.isin(test.passages.label, wanted))
     return score_passages(_test_passages(head, test, passages, stride), gallery)
 
@@ -64,7 +64,7 @@ def _window_starts(test: Material, place: int, n_windows: int, stride: int) -> I
 def _together(head: Head | None, test: Material, held: list[tuple[int, Ints, FloatArray]]) -> Iterator[TestPassage]:
     if not held:
         return
-    vectors = _embedded(head, np.concatenate([rows for _, _, rows in held]), CONTINUOUS)
+    vectors = embedded(head, np.concatenate([rows for _, _, rows in held]), CONTINUOUS)
     ends = np.cumsum([len(starts) for _, starts, _ in held])[:-1]
     for (place, starts, _), part in zip(held, np.split(vectors, ends), strict=True):
         yield TestPassage(
@@ -76,7 +76,8 @@ def _together(head: Head | None, test: Material, held: list[tuple[int, Ints, Flo
         )
 
 
-def _embedded(head: Head | None, rows: FloatArray, domain: int) -> FloatArray:
+def embedded(head: Head | None, rows: FloatArray, domain: int) -> FloatArray:
+    """Vectors of a trunk (n, trunk dim) through a head, or as they are without one: (n, d) float32 unit rows."""
     with torch.inference_mode():
         vectors = torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32))
         if head is None:

@@ -7,8 +7,6 @@ scores chance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -17,26 +15,24 @@ import numpy as np
 
 from signspot.domain.spans import Tolerance
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray
-from signspot.errors import EnvironmentProblem, InputError
+from signspot.errors import InputError
 from signspot.evaluation.localisation import is_near
-from signspot.features.stages import trunk_fingerprint
 from signspot.learning.config import EmbeddingConfig, read_config
+from signspot.learning.head_scores import embedded
 from signspot.learning.material import Ints, Material
 from signspot.learning.run_folder import RunFolder
 from signspot.models.checkpoints import Checkpoint, load_checkpoint
-from signspot.models.embedder import embedder_from_checkpoint
 from signspot.models.head import Head
-from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
 from signspot.models.networks import HEAD, build_head
 from signspot.models.staged import CONTINUOUS, DICTIONARY
 from signspot.models.zoo import model_path
+from signspot.workflows.train import trunk_fingerprints
 
 TRUTH, RANDOM = "truth", "random"
 WhichModel = Literal["last", "best"]
 _RANDOM_DIM = 256  # Paper 3.2: as long as a real embedding
 _N_RANDOM = 1 << 13
 _LARGE_PRIME = 1_000_003
-_SHORTEST = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,19 +123,11 @@ class HeadSubject:
 
     def entries(self, test: Material, rows: Ints) -> FloatArray:
         """The stored vectors of the entries through the head."""
-        return self._embedded(np.asarray(test.entry_vectors[rows], np.float32), DICTIONARY)
+        return embedded(self.head, np.asarray(test.entry_vectors[rows], np.float32), DICTIONARY)
 
     def windows(self, test: Material, asked: Windows) -> FloatArray:
         """The stored vectors of the windows through the head."""
-        return self._embedded(np.asarray(test.tracks[asked.track][asked.starts], np.float32), CONTINUOUS)
-
-    def _embedded(self, rows: FloatArray, domain: int) -> FloatArray:
-        if self.head is None:
-            length = np.linalg.norm(rows, axis=1, keepdims=True)
-            return np.where(length > _SHORTEST, rows / np.maximum(length, _SHORTEST), 0).astype(np.float32)
-        given = next(self.head.parameters()).new_tensor(rows)
-        vectors: FloatArray = self.head(given, domain if self.head.config.domains > 1 else 0).embedding.numpy()
-        return vectors
+        return embedded(self.head, np.asarray(test.tracks[asked.track][asked.starts], np.float32), CONTINUOUS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,13 +178,4 @@ def _is_made_by(checkpoint: Checkpoint, fingerprint: str) -> bool:
     if checkpoint.card.architecture == HEAD:
         _, is_said, trunk = checkpoint.card.created_from.rpartition("; trunk ")
         return not is_said or fingerprint.startswith(trunk)
-    return fingerprint in _fingerprints(checkpoint)
-
-
-def _fingerprints(checkpoint: Checkpoint) -> Iterator[str]:
-    if checkpoint.card.architecture.startswith("landmark"):
-        yield trunk_fingerprint(landmark_embedder_from_checkpoint(checkpoint))
-        return
-    for backend in ("auto", "torch", "openvino-bf16"):
-        with suppress(EnvironmentProblem):  # a backend that is not installed made none of them here
-            yield trunk_fingerprint(embedder_from_checkpoint(checkpoint, backend=backend))
+    return fingerprint in trunk_fingerprints(checkpoint)

@@ -130,13 +130,13 @@ def _model_file(request: EmbeddingRun, config: EmbeddingConfig, train: Material)
     if request.trunk is None:
         return ModelFile(name=run, created_from=f"{made_by}; trunk {train.fingerprint[:12]}", words=words)
     checkpoint = load_checkpoint(request.trunk)
-    if train.fingerprint not in _fingerprints(checkpoint):
+    if train.fingerprint not in trunk_fingerprints(checkpoint):
         what = "is not the trunk that made the vectors of the training material"
         raise InputError(request.trunk, what, "name the model the material was made with")
     return ModelFile(name=run, trunk=checkpoint, created_from=f"{made_by}; trunk {checkpoint.card.name}", words=words)
 
 
-def _fingerprints(checkpoint: Checkpoint) -> Iterator[str]:
+def trunk_fingerprints(checkpoint: Checkpoint) -> Iterator[str]:
     """What vectors of a trunk may be filed under: those of another backend differ in their last digits."""
     if checkpoint.card.architecture.startswith("landmark"):
         yield trunk_fingerprint(landmark_embedder_from_checkpoint(checkpoint))
