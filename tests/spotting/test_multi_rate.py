@@ -11,11 +11,11 @@ from signspot.domain.dictionary import Entry
 from signspot.domain.spans import FrameSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
 from signspot.domain.words import Word
+from signspot.media.landmark_layout import in_picture_heights
 from signspot.spotting.multi_rate import (
     Rates,
     at_house_rate,
     best_over_rates,
-    in_picture_heights,
     multi_rate_similarity,
     multi_rate_windows,
     points_at,

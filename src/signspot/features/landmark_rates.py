@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from signspot.domain.tracks import EmbeddingTrack, WindowGrid
-from signspot.media.landmark_layout import SignerLandmarks
-from signspot.spotting.multi_rate import Rates, in_picture_heights, multi_rate_windows
+from signspot.media.landmark_layout import SignerLandmarks, in_picture_heights
+from signspot.spotting.multi_rate import Rates, multi_rate_windows
 
 if TYPE_CHECKING:
     from signspot.models.landmark_embedder import LandmarkEmbedder

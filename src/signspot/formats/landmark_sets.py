@@ -19,6 +19,7 @@ from signspot.domain.tracks import LANDMARK_DIM, FloatArray
 from signspot.domain.words import Word, normalise
 from signspot.errors import FormatError
 from signspot.formats.records import Fields, Record, csv_records
+from signspot.media.landmark_layout import in_picture_heights
 
 LANGUAGE = "ase"  # all three sets show American Sign Language
 _WLASL_RATE = 25  # frames a second: the set does not say, its clips have 24 to 30
@@ -30,7 +31,6 @@ _ASLEARN = Fields(
     ("file", "glosses_with_isolated_clip_same_signer"), ("glosses_in_filename_order", "also_in_asl_30words")
 )
 _DAMAGED = "get the files again"
-_X = np.r_[np.arange(0, 132, 4), np.arange(132, LANDMARK_DIM, 3)]  # where the x of each point lies
 _MAX_BYTES = 2 * 1024**3  # of one array: a small file may claim to hold any size
 
 
@@ -89,7 +89,7 @@ def read_wlasl300(folder: Path) -> tuple[LandmarkClip, ...]:
                 signer=f"W{row.text('signer')}",
                 split=row.text("split"),
                 is_repeat=bool(row.text("near_duplicate_of")),
-                points=_in_heights(whole, aspects[row.text("signer")]),
+                points=in_picture_heights(whole, aspects[row.text("signer")]),
                 seconds=np.arange(len(whole)) / _WLASL_RATE,
             )
         )
@@ -154,7 +154,7 @@ def _recordings(path: Path) -> list[tuple[str, FloatArray, npt.NDArray[np.float6
         times = seconds[frames].astype(np.float64) - float(seconds[frames][0])
         if not (np.diff(times) > 0).all():
             raise FormatError(path, f"the times of {str(name)[:60]!r} do not ascend", _DAMAGED)
-        found.append((str(name), _in_heights(points[frames], float(aspects[number])), times))
+        found.append((str(name), in_picture_heights(points[frames], float(aspects[number])), times))
     return found
 
 
@@ -190,13 +190,6 @@ def _word(row: Record, text: str) -> Word:
         return normalise(text)
     except ValueError as error:
         raise FormatError(row.where, str(error), _DAMAGED) from error
-
-
-def _in_heights(points: npt.NDArray[Any], aspect: float) -> FloatArray:
-    scaled = points.astype(np.float32)
-    scaled[:, _X] *= aspect
-    scaled[:, _X + 2] *= aspect  # z has the unit of x
-    return scaled
 
 
 def _proportion(points: npt.NDArray[Any]) -> float:

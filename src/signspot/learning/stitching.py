@@ -14,10 +14,10 @@ import numpy as np
 from signspot.domain.spans import FrameSpan
 from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray
 from signspot.domain.words import Word
+from signspot.media.landmark_layout import X_PLACES
 from signspot.spotting.multi_rate import points_at, signing_span
 
 PARTS = (slice(0, 132), slice(132, 195), slice(195, LANDMARK_DIM))  # pose, left hand, right hand
-_X = np.r_[np.arange(0, 132, 4), np.arange(132, LANDMARK_DIM, 3)]  # where the x of each point lies
 _SHOULDERS = (11, 12)
 _FEWEST_FRAMES = 5  # that are left of a sign
 
@@ -84,9 +84,9 @@ def in_shoulder_widths(points: FloatArray) -> FloatArray:
     centre = np.median(shoulders.mean(axis=1), axis=0)
     width = max(float(np.median(np.linalg.norm(shoulders[:, 0] - shoulders[:, 1], axis=-1))), 1e-3)
     moved = np.array(points, dtype=np.float64)
-    moved[:, _X] = (moved[:, _X] - centre[0]) / width
-    moved[:, _X + 1] = (moved[:, _X + 1] - centre[1]) / width
-    moved[:, _X + 2] /= width
+    moved[:, X_PLACES] = (moved[:, X_PLACES] - centre[0]) / width
+    moved[:, X_PLACES + 1] = (moved[:, X_PLACES + 1] - centre[1]) / width
+    moved[:, X_PLACES + 2] /= width
     for part in PARTS:
         moved[~points[:, part].any(axis=1), part] = 0
     return moved.astype(np.float32)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from signspot.domain.tracks import LandmarkTrack
+import numpy as np
+
+from signspot.domain.tracks import LANDMARK_DIM, FloatArray, LandmarkTrack
 
 POSE_POINTS = (
     "NOSE", "LEFT_EYE_INNER", "LEFT_EYE", "LEFT_EYE_OUTER", "RIGHT_EYE_INNER", "RIGHT_EYE", "RIGHT_EYE_OUTER",
@@ -34,6 +36,8 @@ HAND_LIMBS = (
 )  # fmt: skip
 POSE_NUMBERS = 4 * len(POSE_POINTS)
 HAND_NUMBERS = 3 * len(HAND_POINTS)
+# Where the x of each point lies in the 258 numbers; y and z follow it.
+X_PLACES = np.r_[np.arange(0, POSE_NUMBERS, 4), np.arange(POSE_NUMBERS, LANDMARK_DIM, 3)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,3 +56,11 @@ class SignerLandmarks:
     def aspect(self) -> float:
         """The width of the picture over its height."""
         return self.width / self.height
+
+
+def in_picture_heights(points: FloatArray, aspect: float) -> FloatArray:
+    """Landmarks (n, 258) in fractions of a picture -> x, y, z all in picture heights; `aspect` is width / height."""
+    scaled = np.array(points, dtype=np.float32)
+    scaled[:, X_PLACES] *= aspect
+    scaled[:, X_PLACES + 2] *= aspect  # z has the unit of x
+    return scaled

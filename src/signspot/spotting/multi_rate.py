@@ -29,7 +29,6 @@ Positions = npt.NDArray[np.floating[Any]]
 
 LENGTHS = (10, 16, 24, 34)  # frames at 25 a second: from hasty signing to a sign shown by itself
 _PARTS = (slice(0, 132), slice(132, 195), slice(195, LANDMARK_DIM))  # pose, left hand, right hand
-_X = np.r_[np.arange(0, 132, 4), np.arange(132, LANDMARK_DIM, 3)]  # where the x of each point lies
 _SHOULDERS, _WRISTS = (11, 12), (15, 16)  # of the pose
 _RAISED_HAND, _RAISED_WRIST = 1.35, 0.8  # shoulder widths below the shoulders: what is lower is at rest
 _SEEN = 0.5  # visibility
@@ -46,14 +45,6 @@ class Rates:
     def __post_init__(self) -> None:
         if not self.lengths or min(self.lengths) < 1 or self.stride < 1:
             raise ValueError(f"no windows of {self.lengths} frames, stride {self.stride}")
-
-
-def in_picture_heights(points: FloatArray, aspect: float) -> FloatArray:
-    """Landmarks (n, 258) in fractions of a picture -> x, y, z all in picture heights; `aspect` is width / height."""
-    scaled = np.array(points, dtype=np.float32)
-    scaled[:, _X] *= aspect
-    scaled[:, _X + 2] *= aspect  # z has the unit of x
-    return scaled
 
 
 def points_at(points: FloatArray, positions: Positions) -> FloatArray:

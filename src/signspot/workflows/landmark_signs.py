@@ -14,11 +14,11 @@ from signspot.domain.tracks import FloatArray, LandmarkTrack
 from signspot.domain.words import Word
 from signspot.errors import VideoError
 from signspot.learning.landmark_changes import LandmarkChange
-from signspot.media.landmark_layout import HAND_NUMBERS, POSE_NUMBERS, SignerLandmarks
+from signspot.media.landmark_layout import HAND_NUMBERS, POSE_NUMBERS, SignerLandmarks, in_picture_heights
 from signspot.media.landmarks import LandmarkOptions
 from signspot.media.trim import Trim, trim_by_landmarks
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.spotting.multi_rate import in_picture_heights, signing_span, window_at
+from signspot.spotting.multi_rate import signing_span, window_at
 from signspot.workflows.landmarks import landmarks_of
 from signspot.workflows.sign_vectors import FEWEST_FRAMES, LONGEST_SECONDS, RecordedSign, faults_of
 
