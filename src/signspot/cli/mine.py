@@ -7,22 +7,15 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.embed import BOX, default_store, signer_box
+from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
 from signspot.cli.shared_options import (
-    BACKEND,
-    DEVICE,
     DICTIONARY,
     FAILURES_FOUND,
     JSON,
-    LANGUAGE,
-    MODEL,
-    NO_STORE,
     OVERWRITE,
     RIGHTS_CLEARED,
-    STORE,
-    THRESHOLD,
-    TRUST,
+    Comparing,
     counted,
     give_json,
     refuse_json,
@@ -34,7 +27,6 @@ from signspot.spotting.mining import Diversity
 from signspot.workflows.footage import FootageRequest
 from signspot.workflows.mine import OWN_FILES, MineOptions, accept_mined, accepted_record, mined_record
 from signspot.workflows.mine import mine as mine_word
-from signspot.workflows.spot import SpotOptions
 
 app = typer.Typer(
     help="New examples of a word out of footage.",
@@ -45,27 +37,21 @@ app = typer.Typer(
 
 
 @app.command("find")
+@grouped
 def find(
     source: Path = typer.Argument(metavar="VIDEO", help="A video, or a folder or list of videos."),
     word: str = typer.Argument(metavar="WORD", help="The word to look for."),
     dictionary: Path = DICTIONARY,
     out: Path = typer.Option(..., "--out", metavar="DIR", help="A new folder for clips, table and picture."),
-    model: str = MODEL,
-    backend: str = BACKEND,
-    device: str = DEVICE,
     count: int = typer.Option(50, "--count", min=1, help="How many examples at most."),
     per_video: int = typer.Option(5, "--per-video", min=1, help="How many of them from one video."),
     subtitles: Path | None = typer.Option(None, "--subtitles", "-s", help="Of a single video."),
     mentioned: bool = typer.Option(False, "--mentioned", help="Only where a subtitle mentions the word."),
     rights_cleared: bool = RIGHTS_CLEARED,
-    threshold: float | None = THRESHOLD,
-    box: str | None = BOX,
-    language: str = LANGUAGE,
-    store: Path | None = STORE,
-    no_store: bool = NO_STORE,
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
-    trust: bool = TRUST,
+    *,
+    comparing: Comparing,
 ) -> None:
     """Find a word in footage and write the best examples as clips, a table and a picture.
 
@@ -78,17 +64,11 @@ def find(
         source=source,
         word=word,
         dictionary=dictionary,
-        model=model,
-        backend=backend,
-        device=device,
+        model=comparing.model,
+        backend=comparing.backend,
+        device=comparing.device,
         subtitles=subtitles,
-        options=SpotOptions(
-            threshold=threshold,
-            box=signer_box(box),
-            language=language,
-            isolated=not trust,
-            store=None if no_store else store or default_store(model),
-        ),
+        options=comparing.options,
     )
     options = MineOptions(
         out=out,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
 from signspot.atomic import refuse_existing
+from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.show import print_json, warn
 from signspot.errors import one_line
 from signspot.formats.safe_json import write_json
+from signspot.workflows.spot import SpotOptions
 
 FAILURES_FOUND = 1
 STANDARD_OUTPUT = Path("-")
@@ -31,6 +34,32 @@ RIGHTS_CLEARED = typer.Option(
     "--rights-cleared",
     help="Also cut clips out of videos whose rights say nothing about it; what they forbid stays forbidden.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """How videos are compared with a dictionary: the options of every command that searches one word in footage."""
+
+    model: str = MODEL
+    backend: str = BACKEND
+    device: str = DEVICE
+    threshold: float | None = THRESHOLD
+    box: str | None = BOX
+    language: str = LANGUAGE
+    store: Path | None = STORE
+    no_store: bool = NO_STORE
+    trust: bool = TRUST
+
+    @property
+    def options(self) -> SpotOptions:
+        """What a search is told."""
+        return SpotOptions(
+            threshold=self.threshold,
+            box=signer_box(self.box),
+            language=self.language,
+            isolated=not self.trust,
+            store=None if self.no_store else self.store or default_store(self.model),
+        )
 
 
 def refuse_json(target: Path | None, *, overwrite: bool) -> None:

@@ -10,22 +10,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from signspot.cli.embed import BOX, default_store, signer_box
+from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
 from signspot.cli.shared_options import (
-    BACKEND,
-    DEVICE,
     DICTIONARY,
     FAILURES_FOUND,
     JSON,
-    LANGUAGE,
-    MODEL,
-    NO_STORE,
     OVERWRITE,
     RIGHTS_CLEARED,
-    STORE,
-    THRESHOLD,
-    TRUST,
+    Comparing,
     counted,
     give_json,
     refuse_json,
@@ -34,7 +27,6 @@ from signspot.cli.shared_options import (
 )
 from signspot.errors import one_line
 from signspot.workflows.footage import FootageRequest
-from signspot.workflows.spot import SpotOptions
 from signspot.workflows.variant_files import (
     VariantFiles,
     refuse_variant_folder,
@@ -44,14 +36,12 @@ from signspot.workflows.variant_files import (
 from signspot.workflows.variants import GROUPS, VariantOptions, VariantReport, find_variants
 
 
+@grouped
 def variants(
     source: Path = typer.Argument(metavar="VIDEO", help="A video, or a folder or list of videos."),
     word: str = typer.Argument(metavar="WORD", help="The word whose variants are told apart."),
     dictionary: Path = DICTIONARY,
     out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Tables, curves, clips, in a new folder."),
-    model: str = MODEL,
-    backend: str = BACKEND,
-    device: str = DEVICE,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Of a single video: where it mentions the word, new variants are looked for."
     ),
@@ -60,14 +50,10 @@ def variants(
     ),
     fewest: int = typer.Option(2, "--fewest", min=2, help="Least occurrences of a candidate."),
     rights_cleared: bool = RIGHTS_CLEARED,
-    threshold: float | None = THRESHOLD,
-    box: str | None = BOX,
-    language: str = LANGUAGE,
-    store: Path | None = STORE,
-    no_store: bool = NO_STORE,
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
-    trust: bool = TRUST,
+    *,
+    comparing: Comparing,
 ) -> None:
     """Say which variant of WORD is used, by video, signer, region and minute.
 
@@ -81,24 +67,18 @@ def variants(
         source=source,
         word=word,
         dictionary=dictionary,
-        model=model,
-        backend=backend,
-        device=device,
+        model=comparing.model,
+        backend=comparing.backend,
+        device=comparing.device,
         subtitles=subtitles,
-        options=SpotOptions(
-            threshold=threshold,
-            box=signer_box(box),
-            language=language,
-            isolated=not trust,
-            store=None if no_store else store or default_store(model),
-        ),
+        options=comparing.options,
     )
     with progress_bars() as progress:
         report = find_variants(request, VariantOptions(alike=alike, fewest=fewest), progress)
         files = None
         if out is not None:
             files = VariantFiles(
-                out, date.today(), rights_cleared=rights_cleared, isolated=not trust, overwrite=overwrite
+                out, date.today(), rights_cleared=rights_cleared, isolated=not comparing.trust, overwrite=overwrite
             )
         written = () if files is None else write_variants(report, files, progress)
     warn_all((*report.warnings, *(str(failed.failure) for failed in report.failures)))
