@@ -2,115 +2,73 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from signspot.cli.embed import BOX, default_store, signer_box
+from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
+from signspot.cli.search_options import AnnotateFiles, SubtitleTimes, Sureness
 from signspot.cli.shared_options import (
-    BACKEND,
-    DEVICE,
     DICTIONARY,
+    FAILURES,
     FAILURES_FOUND,
     JSON,
-    MODEL,
-    NO_STORE,
     OVERWRITE,
-    STORE,
-    TRUST,
+    STANDARD_OUTPUT,
+    STRIDE,
+    Comparing,
 )
 from signspot.cli.show import print_json, warn, warn_of
-from signspot.cli.spot import alarm_rate
 from signspot.errors import one_line
-from signspot.text.subtitles import SubtitleOptions
-from signspot.workflows.outputs import SHARED, Output, Outputs
-from signspot.workflows.spot import SpotOptions
+from signspot.workflows.outputs import SHARED, Outputs
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 
 if TYPE_CHECKING:
     from signspot.workflows.annotate import Annotated
 
 
+@grouped
 def annotate(
-    video: Path = typer.Argument(metavar="VIDEO", help="A video, an ELAN file, or a corpus: folder, .csv or .json."),
+    source: Path = typer.Argument(metavar="VIDEO", help="A video, an ELAN file, or a corpus: folder, .csv or .json."),
     dictionary: Path = DICTIONARY,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="What is said; of a corpus, a folder, or without it those that it names."
     ),
-    shift: float = typer.Option(0.0, "--shift", metavar="SECONDS", help="Move the subtitles later (or earlier: -2.5)."),
-    drift: float = typer.Option(1.0, "--drift", metavar="FACTOR", help="Stretch subtitle times, such as 1.001."),
-    padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="Search so far around a subtitle, too."),
     synonyms: bool = typer.Option(False, "--synonyms", help="Also signs that the dictionary files under both words."),
-    model: str = MODEL,
-    backend: str = BACKEND,
-    device: str = DEVICE,
-    calibration: Path | None = typer.Option(None, "--calibration", help="Of `signspot calibrate`; found by itself."),
-    threshold: float | None = typer.Option(None, "--threshold", help="Lowest cosine that counts (-1 to 1)."),
-    presence: float | None = typer.Option(None, "--presence", help="Lowest probability that counts (0 to 1)."),
-    false_alarms: str | None = typer.Option(
-        None, "--false-alarms", metavar="N/h", help="Or as many as give so many false alarms an hour and word: 1/h."
-    ),
-    language: str = typer.Option("en", "--language", help="Written language of the subtitles."),
-    stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
-    box: str | None = BOX,
-    store: Path | None = STORE,
-    no_store: bool = NO_STORE,
+    stride: int = STRIDE,
     vocabulary: Path | None = typer.Option(None, "--vocabulary", help="ELAN .ecv or SignBank .csv, for the ELAN file."),
     json_target: Path | None = JSON,
-    eaf: Path | None = typer.Option(None, "--eaf", metavar="F.eaf", help="ELAN file, new or yours with tiers added."),
-    vtt: Path | None = typer.Option(None, "--vtt", metavar="F.vtt", help="WebVTT subtitles."),
-    csv: Path | None = typer.Option(None, "--csv", metavar="F.csv", help="Table for a spreadsheet."),
-    parquet: Path | None = typer.Option(None, "--parquet", metavar="F.parquet", help="Parquet table."),
-    challenge: Path | None = typer.Option(None, "--challenge", metavar="F.json", help="As in the 2022 challenge."),
-    bobsl: Path | None = typer.Option(None, "--bobsl", metavar="F.json", help="As BOBSL publishes spottings."),
-    lag: Path | None = typer.Option(None, "--lag", metavar="F.png", help="Picture of the subtitles' lag and drift."),
     overwrite: bool = OVERWRITE,
-    failures: Path = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed."),
-    trust: bool = TRUST,
+    failures: Path = FAILURES,
+    *,
+    times: SubtitleTimes,
+    comparing: Comparing,
+    sureness: Sureness,
+    files: AnnotateFiles,
 ) -> None:
     """Find where the words of the subtitles are signed: no two signs at once, each mention at most once.
 
     Of a corpus, tables and JSON files hold all videos, and every other output is a folder with one file per video.
     """
-    to_screen = json_target is not None and str(json_target) == "-"
-    asked = {
-        Output.JSON: None if to_screen else json_target,
-        Output.CSV: csv,
-        Output.PARQUET: parquet,
-        Output.VTT: vtt,
-        Output.EAF: eaf,
-        Output.CHALLENGE: challenge,
-        Output.BOBSL: bobsl,
-        Output.LAG: lag,
-    }
+    to_screen = json_target == STANDARD_OUTPUT
     request = SpotRequest(
-        source=video,
+        source=source,
         words=(),
         dictionary=dictionary,
-        model=model,
-        backend=backend,
-        device=device,
+        model=comparing.model,
+        backend=comparing.backend,
+        device=comparing.device,
         subtitles=subtitles,
-        subtitle_options=SubtitleOptions(shift_ms=round(shift * 1000), scale=drift),
+        subtitle_options=times.reading,
         vocabulary=vocabulary,
         explain=True,
         synonyms=synonyms,
-        calibration=calibration,
-        options=SpotOptions(
-            threshold=threshold,
-            least_presence=presence,
-            false_alarms=alarm_rate(false_alarms),
-            padding_ms=round(padding * 1000),
-            stride=stride,
-            box=signer_box(box),
-            language=language,
-            isolated=not trust,
-            store=None if no_store else store or default_store(model),
-        ),
-        outputs=Outputs({kind: path for kind, path in asked.items() if path is not None}, overwrite),
+        calibration=sureness.calibration,
+        options=replace(sureness.on(times.on(comparing.options)), stride=stride),
+        outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite),
         failures=failures,
     )
     _show_all(request, to_screen)

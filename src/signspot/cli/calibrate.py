@@ -10,10 +10,19 @@ import typer
 
 from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import BACKEND, DEVICE, DICTIONARY, JSON, LANGUAGE, STORE, TRUST
-from signspot.cli.show import print_json, warn
-from signspot.errors import one_line
-from signspot.formats.safe_json import write_json
+from signspot.cli.shared_options import (
+    BACKEND,
+    DEVICE,
+    DICTIONARY,
+    JSON,
+    LANGUAGE,
+    STORE,
+    STRIDE,
+    TRUST,
+    give_json,
+    say,
+    warn_all,
+)
 from signspot.workflows.calibrate import CalibrateRequest, CalibrationReport, calibrate_file
 from signspot.workflows.spot import SpotOptions
 
@@ -36,7 +45,7 @@ def calibrate(
         None, "--out", metavar="F.calibration", help="Where to write it; without, where `spot` finds it by itself."
     ),
     language: str = LANGUAGE,
-    stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    stride: int = STRIDE,
     box: str | None = BOX,
     backend: str = BACKEND,
     device: str = DEVICE,
@@ -71,14 +80,9 @@ def calibrate(
     )
     with progress_bars() as progress:
         report = calibrate_file(request, os.environ, progress)
-    for line in report.warnings:
-        warn(line)
-    if json_target is not None and str(json_target) == "-":
-        print_json(report.as_json())
-        return
-    if json_target is not None:
-        write_json(report.as_json(), json_target, overwrite=overwrite)
-    _tell(report)
+    warn_all(report.warnings)
+    if not give_json(report.as_json(), json_target, overwrite=overwrite):
+        _tell(report)
 
 
 def _tell(report: CalibrationReport) -> None:
@@ -90,4 +94,4 @@ def _tell(report: CalibrationReport) -> None:
         fit = report.calibration.plain
         if rate >= fit.lowest_rate:
             typer.echo(f"{rate:g} false alarms an hour and word: presence from {fit.least_presence(rate):.1%}")
-    typer.echo(one_line(f"wrote {report.path}"))
+    say(f"wrote {report.path}")

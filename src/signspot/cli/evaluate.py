@@ -12,20 +12,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from signspot.atomic import refuse_existing
 from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import TRUST
-from signspot.cli.show import print_json
-from signspot.errors import InputError, one_line
+from signspot.cli.shared_options import STRIDE, TRUST, give_json, refuse_json, say
+from signspot.errors import InputError
 from signspot.features.store import default_store_folder
-from signspot.formats.safe_json import write_json
 
 if TYPE_CHECKING:
     from signspot.workflows.evaluate import Evaluation, EvaluationRequest
     from signspot.workflows.evaluate_subjects import WhichModel
     from signspot.workflows.evaluate_test_set import DictionaryWords, Protocol
-
-_STANDARD_OUTPUT = Path("-")
 
 
 def evaluate(
@@ -44,7 +39,7 @@ def evaluate(
     split: Path | None = typer.Option(None, "--split", metavar="FILE.json", help="Words (default: those of the run)."),
     dictionary_words: str = typer.Option("limited", "--dictionary-words", help="Look up in limited: test words; full."),
     confidence: float = typer.Option(0.9, "--confidence", min=0, max=1, help="Least confidence of test annotations."),
-    stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    stride: int = STRIDE,
     spotting: bool = typer.Option(False, "--spotting", help="Also search whole videos for all test words."),
     challenge: tuple[Path, Path] | None = typer.Option(
         None, "--challenge", metavar="TRUTH.json ANSWERS.json", help="Only the F1 of the 2022 challenge, of two files."
@@ -106,19 +101,16 @@ def _run(request: EvaluationRequest, out: Path | None, json_target: Path | None,
 
     if out is not None:
         refuse_evaluation_folder(out, overwrite=overwrite)
-    if json_target is not None and json_target != _STANDARD_OUTPUT:
-        refuse_existing(json_target, overwrite=overwrite)
+    refuse_json(json_target, overwrite=overwrite)
     with progress_bars() as bars:
         result = evaluate_model(request, bars)
         if out is not None:
             bars("drawing", 0, None)
             write_evaluation(result, out, overwrite=overwrite)
-    if json_target is not None:
-        _give_json(result.as_json(), json_target, overwrite=overwrite)
-    if json_target != _STANDARD_OUTPUT:
+    if not give_json(result.as_json(), json_target, overwrite=overwrite):
         _print(result)
         if out is not None:
-            typer.echo(one_line(f"wrote {out / 'index.html'}"))
+            say(f"wrote {out / 'index.html'}")
 
 
 def _print(result: Evaluation) -> None:
@@ -131,7 +123,7 @@ def _print(result: Evaluation) -> None:
         table.add_row(*(Text(cell) for cell in row))
     Console(highlight=False).print(table)
     for line in summary_lines(result):
-        typer.echo(one_line(line))
+        say(line)
 
 
 def _challenge(truth: Path, answers: Path, json_target: Path | None) -> None:
@@ -139,19 +131,11 @@ def _challenge(truth: Path, answers: Path, json_target: Path | None) -> None:
 
     scores = evaluate_challenge(truth, answers)
     interval = scores.f1_interval() if len(scores.videos) else None
-    if json_target is not None:
-        shares = {"f1": scores.f1, "precision": scores.precision, "recall": scores.recall}
-        by_threshold = dict(zip(map(str, scores.thresholds_percent), scores.f1_by_threshold.tolist(), strict=True))
-        spread = None if interval is None else asdict(interval)
-        _give_json({**shares, "f1_by_iou_percent": by_threshold, "f1_with_other_classes": spread}, json_target)
-    if json_target != _STANDARD_OUTPUT:
+    shares = {"f1": scores.f1, "precision": scores.precision, "recall": scores.recall}
+    by_threshold = dict(zip(map(str, scores.thresholds_percent), scores.f1_by_threshold.tolist(), strict=True))
+    spread = None if interval is None else asdict(interval)
+    record = {**shares, "f1_by_iou_percent": by_threshold, "f1_with_other_classes": spread}
+    if not give_json(record, json_target, overwrite=False):
         spread_text = "" if interval is None or interval.low is None else f" [{interval.low:.4f}, {interval.high:.4f}]"
         typer.echo(f"F1 {scores.f1:.4f}{spread_text}, precision {scores.precision:.4f}, recall {scores.recall:.4f}")
         typer.echo("averaged over IoU 0.20 to 0.80; the interval holds 95% of the draws of other classes")
-
-
-def _give_json(value: dict[str, object], target: Path, *, overwrite: bool = False) -> None:
-    if target == _STANDARD_OUTPUT:
-        print_json(value)
-    else:
-        write_json(value, target, overwrite=overwrite)

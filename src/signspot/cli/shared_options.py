@@ -28,6 +28,8 @@ THRESHOLD = typer.Option(None, "--threshold", help="Lowest cosine that counts as
 LANGUAGE = typer.Option("en", "--language", help="Written language of words and subtitles.")
 JSON = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the screen or in a file.")
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace outputs that exist.")
+STRIDE = typer.Option(1, "--stride", min=1, help="Frames between two windows.")
+FAILURES = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed.")
 TRUST = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself.")
 RIGHTS_CLEARED = typer.Option(
     False,
@@ -38,7 +40,7 @@ RIGHTS_CLEARED = typer.Option(
 
 @dataclass(frozen=True, slots=True)
 class Comparing:
-    """How videos are compared with a dictionary: the options of every command that searches one word in footage."""
+    """How videos are compared with a dictionary: the options of every command that searches videos."""
 
     model: str = MODEL
     backend: str = BACKEND
