@@ -70,6 +70,9 @@ def test_an_interrupted_run_continues_with_resume_only(request_: EmbeddingRun) -
     with pytest.raises(InputError, match=r"other options \(seed = 0, now 4\)"):
         train_embedding(replace(request_, start="resume", changes=("seed=4",)))
     assert train_embedding(replace(request_, start="resume")).results["epochs"] == 3
+    told: list[str] = []
+    assert train_embedding(replace(request_, start="resume"), tell=told.append).results["epochs"] == 3
+    assert told == ["this run had finished: there is nothing left to train"]
     write_material(planted(WORLD, 9, 48, 16)[0], request_.data, overwrite=True)
     with pytest.raises(InputError, match="other data"):
         train_embedding(replace(request_, start="resume"))

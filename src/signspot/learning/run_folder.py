@@ -144,6 +144,9 @@ class RunFolder:
             path.unlink(missing_ok=True)
 
 
+FINISHED_BEFORE = "this run had finished: there is nothing left to train"
+
+
 def results_of(run: RunFolder) -> dict[str, object] | None:
     """The results of a complete run."""
     if not run.results.is_file():

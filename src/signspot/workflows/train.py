@@ -16,7 +16,7 @@ from signspot.learning.lesson import TrainingData, make_lesson
 from signspot.learning.material import Material
 from signspot.learning.material_files import file_sha256, read_material, read_synonyms, refuse_missing
 from signspot.learning.model_file import ModelFile
-from signspot.learning.run_folder import RunFolder, Start, results_of
+from signspot.learning.run_folder import FINISHED_BEFORE, RunFolder, Start, results_of
 from signspot.learning.splits import read_split
 from signspot.learning.toml_options import read_table
 from signspot.learning.train import Controls, train_head
@@ -80,7 +80,7 @@ def train_embedding(
         with run.opened(config, facts, request.start) if team.is_leader else nullcontext():
             team.wait()
             if team.is_leader:
-                for line in lesson.report:
+                for line in (FINISHED_BEFORE,) if run.results.exists() else lesson.report:
                     tell(line)
             train_head(config, lesson, run, replace(controls, team=team, device=own_device(config.device, os.environ)))
             team.wait()

@@ -20,7 +20,7 @@ from signspot.learning.config import read_config
 from signspot.learning.frame_cache import FrameCache
 from signspot.learning.permission import is_forbidden, told_of_unknown
 from signspot.learning.pretrain import TrunkControls, train_trunk
-from signspot.learning.run_folder import RunFolder, Start, results_of
+from signspot.learning.run_folder import FINISHED_BEFORE, RunFolder, Start, results_of
 from signspot.learning.splits import read_split
 from signspot.learning.trunk_config import TrunkRunConfig
 from signspot.learning.trunk_stages import ClipTest, TrunkData
@@ -73,7 +73,9 @@ def train_trunk_on(
     listed = _listed(request, config, progress)
     data = _decoded(request, config, listed, tell, progress)
     with run.opened(config, data.fingerprints(), request.start):
-        if not run.results.exists():
+        if run.results.exists():
+            tell(FINISHED_BEFORE)
+        else:
             train_trunk(config, data, run, controls)
     return TrainedRun(run, results_of(run) or {})
 
