@@ -23,11 +23,13 @@ from signspot.evaluation.protocol import Gallery, ProtocolOptions, ProtocolScore
 from signspot.evaluation.protocol_intervals import protocol_intervals
 from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
 from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
-from signspot.learning.landmark_training import LandmarkTrainingConfig, train_landmark_model
+from signspot.learning.landmark_recipe import model_card, train_by_recipe
+from signspot.learning.landmark_training import LandmarkLesson
 from signspot.learning.stitching import RecordedSign, stitched
-from signspot.models.checkpoints import Checkpoint, ModelCard, load_checkpoint, networks_of, save_checkpoint
+from signspot.learning.synthetic_signs import synthetic_signs
+from signspot.models.checkpoints import Checkpoint, load_checkpoint, networks_of, save_checkpoint
 from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
-from signspot.models.networks import describe, state_of
+from signspot.models.networks import state_of
 from signspot.models.zoo import model_path
 from signspot.spotting.landmark_rows import raw_rows
 from signspot.spotting.multi_rate import Rates, multi_rate_windows, window_at
@@ -41,8 +43,6 @@ N_PASSAGES = 100  # of each seed, seen and unseen
 EXAMPLES = (1, 5)
 DRAWS = 20  # of examples
 RATES = Rates(lengths=(10, 16, 24), stride=2)
-# Shorter than the shipped model's training: 1,500 steps instead of 3,802 and more.
-STAGES = (LandmarkTrainingConfig(steps=700, fall=1e-9), LandmarkTrainingConfig(steps=800, fall=0.9, seed=1))
 PROTOCOL = ProtocolOptions(tolerance=Tolerance())
 Embed = Callable[[FloatArray], FloatArray]  # (n, 16, 258) -> (n, d) unit rows
 
@@ -160,15 +160,9 @@ def stitched_cells(method: Method, fold: Fold) -> dict[str, Measured]:
 def fold_model(fold: Fold, path: Path) -> Checkpoint:
     """The model of the fold, trained unless it lies at `path`."""
     if not path.is_file():
-        networks = train_landmark_model(fold.training, STAGES)
-        card = ModelCard(
-            name="landmark fold",
-            architecture="landmark+mlp",
-            config=describe(networks.trunk, networks.head),
-            vocabulary=tuple(networks.vocabulary),
-            created_from=f"experiments/wlasl300/run.py, fold {FOLD_SEED}",
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
+        networks = train_by_recipe(LandmarkLesson(fold.training, synthetic_signs()), path.parent)
+        made_by = f"experiments/wlasl300/run.py, fold {FOLD_SEED}"
+        card = model_card(networks, name="landmark fold", created_from=made_by)
         save_checkpoint(path, state_of(networks.trunk, networks.head), card)
     return load_checkpoint(path)
 

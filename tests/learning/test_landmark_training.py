@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,10 +15,12 @@ from signspot.domain.words import Word
 from signspot.learning.body_changes import BodyChanges
 from signspot.learning.landmark_training import (
     LandmarkBatches,
+    LandmarkLesson,
     LandmarkTraining,
     LandmarkTrainingConfig,
     learning_rate,
     supervised_contrast,
+    taught_cosines,
     train_landmark_model,
     word_cosines,
 )
@@ -80,15 +83,15 @@ def test_the_rate_rises_stays_and_falls() -> None:
 
 
 def test_a_longer_training_begins_like_a_shorter_one() -> None:
-    short, long = (LandmarkTrainingConfig(steps=steps) for steps in (1000, 5000))
+    short, long = (LandmarkTrainingConfig(steps=steps, fall=0.4) for steps in (1000, 5000))
     assert [learning_rate(step, short) for step in range(600)] == [learning_rate(step, long) for step in range(600)]
 
 
 def test_a_batch_depends_on_its_number_alone_and_shows_each_word_twice() -> None:
-    batches = LandmarkBatches(clips(0), SMALL)
+    batches = LandmarkBatches(LandmarkLesson(clips(0)), SMALL)
     later = batches.batch(7)
     batches.batch(3)
-    again = LandmarkBatches(clips(0), SMALL).batch(7)
+    again = LandmarkBatches(LandmarkLesson(clips(0)), SMALL).batch(7)
     assert torch.equal(later.windows, again.windows) and torch.equal(later.words, again.words)
     assert later.windows.shape == (8, 16, 258) and later.windows.isfinite().all()
     assert torch.equal(later.words[::2], later.words[1::2]) and len(later.words.unique()) == 4
@@ -97,12 +100,12 @@ def test_a_batch_depends_on_its_number_alone_and_shows_each_word_twice() -> None
 @pytest.mark.parametrize(("share", "is_real"), [(0.0, True), (1.0, False)])
 def test_made_up_words_have_numbers_of_their_own(share: float, is_real: bool) -> None:
     config = LandmarkTrainingConfig(words_per_batch=4, made_up=share)
-    batch = LandmarkBatches(clips(0), config).batch(0)
+    batch = LandmarkBatches(LandmarkLesson(clips(0)), config).batch(0)
     assert bool(batch.is_real.all()) == is_real and bool(batch.is_real.any()) == is_real
 
 
 def test_it_learns_words_that_new_signers_show() -> None:
-    networks = train_landmark_model(clips(0), [SMALL])
+    networks = train_landmark_model(LandmarkLesson(clips(0)), SMALL)
     model = LandmarkEmbedder(networks.trunk, networks.head, name="small")
     new = clips(50_000)
     vectors = torch.from_numpy(model.embed(np.stack([window_at(sign.points, 0, 24) for sign in new])))
@@ -112,31 +115,43 @@ def test_it_learns_words_that_new_signers_show() -> None:
 
 
 def test_the_same_seed_learns_the_same() -> None:
-    first, second = (LandmarkTraining(clips(0), SMALL) for _ in range(2))
+    first, second = (LandmarkTraining(LandmarkLesson(clips(0)), SMALL) for _ in range(2))
     assert [first.step() for _ in range(3)] == [second.step() for _ in range(3)]
 
 
-def test_a_stage_goes_on_where_the_one_before_ended() -> None:
-    first = LandmarkTraining(clips(0), SMALL)
-    first.step()
-    before = first.networks()
-    after = LandmarkTraining(clips(0), SMALL, before).networks()
-    assert all(torch.equal(a, b) for a, b in zip(before.trunk.parameters(), after.trunk.parameters(), strict=True))
-    with pytest.raises(ValueError, match="other words"):
-        LandmarkTraining(clips(0, n_words=5), SMALL, before)
-    with pytest.raises(ValueError, match="without stages"):
-        train_landmark_model(clips(0), [])
+def test_synthetic_signs_take_the_place_of_real_ones_and_are_no_words() -> None:
+    elsewhere = [replace(sign, word=Word("form"), signer=f"body {i}") for i, sign in enumerate(clips(9, n_words=1))]
+    config = replace(SMALL, synthetic=1.0)
+    batch = LandmarkBatches(LandmarkLesson(clips(0), elsewhere), config).batch(0)
+    assert not batch.is_real.any() and torch.equal(batch.words[::2], batch.words[1::2])
+    with pytest.raises(ValueError, match="no synthetic signs"):
+        LandmarkBatches(LandmarkLesson(clips(0)), config)
+
+
+def test_a_student_that_agrees_with_its_teacher_has_nothing_to_learn() -> None:
+    teacher = LandmarkTraining(LandmarkLesson(clips(0)), SMALL).networks()
+    windows = LandmarkBatches(LandmarkLesson(clips(0)), SMALL).batch(0).windows
+    rows = teacher.head(teacher.trunk(windows).embedding).embedding.detach()
+    assert float(taught_cosines(rows, [teacher], windows, 0.1)) == pytest.approx(0, abs=1e-4)
+    assert float(taught_cosines(rows.flip(0), [teacher], windows, 0.1)) > 0
+
+
+def test_a_student_comes_to_agree_with_its_teachers() -> None:
+    teachers = [train_landmark_model(LandmarkLesson(clips(0)), replace(SMALL, steps=30, seed=seed)) for seed in (1, 2)]
+    student = LandmarkTraining(LandmarkLesson(clips(0), teachers=teachers), SMALL)
+    taught = [student.step().taught for _ in range(40)]
+    assert sum(taught[-5:]) < 0.5 * sum(taught[:5])
 
 
 def test_the_directions_of_the_words_have_length_one() -> None:
-    training = LandmarkTraining(clips(0), SMALL)
+    training = LandmarkTraining(LandmarkLesson(clips(0)), SMALL)
     first = training.step()
     head = training.networks().head
     assert first.number == 1 and head.logits is not None and not head.logits.bias.any()
     torch.testing.assert_close(head.logits.weight.norm(dim=1), torch.ones(6))
 
 
-@pytest.mark.parametrize("options", [{"steps": 0}, {"made_up": 2.0}, {"fall": 0.0}])
+@pytest.mark.parametrize("options", [{"steps": 0}, {"made_up": 2.0}, {"synthetic": -0.1}, {"fall": 0.0}])
 def test_senseless_trainings_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="no training"):
         LandmarkTrainingConfig(**options)  # type: ignore[arg-type]
@@ -144,4 +159,4 @@ def test_senseless_trainings_are_refused(options: dict[str, float]) -> None:
 
 def test_too_few_words_are_refused() -> None:
     with pytest.raises(ValueError, match="36 words a batch of 6"):
-        LandmarkBatches(clips(0), LandmarkTrainingConfig())
+        LandmarkBatches(LandmarkLesson(clips(0)), LandmarkTrainingConfig())

@@ -1,0 +1,82 @@
+"""How the shipped landmark model is trained: two teachers that differ in what they see, then one student of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from signspot.domain.words import Vocabulary, Word
+from signspot.learning.landmark_training import (
+    LandmarkLesson,
+    LandmarkNetworks,
+    LandmarkTrainingConfig,
+    Step,
+    train_landmark_model,
+)
+from signspot.models.checkpoints import ModelCard, load_checkpoint, networks_of, save_checkpoint
+from signspot.models.landmark_encoder import LandmarkEncoder
+from signspot.models.networks import describe, state_of
+
+ARCHITECTURE = "landmark+mlp"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The trainings, one after the other."""
+
+    teachers: Sequence[LandmarkTrainingConfig] = field(
+        default=(
+            LandmarkTrainingConfig(seed=0),
+            LandmarkTrainingConfig(words_per_batch=48, made_up=0.25, synthetic=0.35, seed=1),
+        )
+    )
+    student: LandmarkTrainingConfig = LandmarkTrainingConfig(
+        steps=3000, words_per_batch=48, fall=0.7, made_up=0.25, synthetic=0.3, seed=2
+    )
+
+    @property
+    def n_steps(self) -> int:
+        """Steps in all."""
+        return sum(config.steps for config in (*self.teachers, self.student))
+
+    def __str__(self) -> str:
+        counts = " and ".join(f"{config.steps} (seed {config.seed})" for config in self.teachers)
+        return f"teachers of {counts} steps, then {self.student.steps} steps (seed {self.student.seed})"
+
+
+def train_by_recipe(
+    lesson: LandmarkLesson, folder: Path, told: Callable[[Step], None] = lambda step: None, recipe: Recipe = Recipe()
+) -> LandmarkNetworks:
+    """Train the student; teachers stay in `folder`, and those that lie there are not trained again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    teachers = []
+    for number, config in enumerate(recipe.teachers, start=1):
+        path = folder / f"teacher-{number}.safetensors"
+        if not path.is_file():
+            networks = train_landmark_model(lesson, config, told)
+            card = model_card(networks, name=path.stem, created_from=f"{config.steps} steps with seed {config.seed}")
+            save_checkpoint(path, state_of(networks.trunk, networks.head), card)
+        teachers.append(_teacher(path))
+    return train_landmark_model(LandmarkLesson(lesson.signs, lesson.synthetic, teachers), recipe.student, told)
+
+
+def model_card(networks: LandmarkNetworks, *, name: str, created_from: str) -> ModelCard:
+    """What is known of a landmark model by itself."""
+    return ModelCard(
+        name=name,
+        architecture=ARCHITECTURE,
+        config=describe(networks.trunk, networks.head),
+        preprocessing={"frame_rate": 25, "clip_length": 16, "unit": "picture heights"},
+        vocabulary=tuple(networks.vocabulary),
+        created_from=created_from,
+    )
+
+
+def _teacher(path: Path) -> LandmarkNetworks:
+    checkpoint = load_checkpoint(path)
+    trunk, head = networks_of(checkpoint)
+    if not isinstance(trunk, LandmarkEncoder) or head is None:
+        raise ValueError(f"{path} is no teacher")
+    vocabulary = Vocabulary.of(Word(word) for word in checkpoint.card.vocabulary)
+    return LandmarkNetworks(trunk.eval(), head.eval(), vocabulary)
