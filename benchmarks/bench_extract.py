@@ -1,6 +1,6 @@
 """How fast the I3D runs over a video at stride 1, against plain eager PyTorch, and how close to the machine's peak.
 
-    python benchmarks/bench_extract.py [VIDEO] [--windows 120] [--rounds 3] [--json FILE]
+    python benchmarks/bench_extract.py [VIDEO] [--windows 120] [--rounds 3] [--backends openvino] [--json FILE]
 
 Without VIDEO: the real broadcast clip beside the project where it is, otherwise a generated one.
 
@@ -20,7 +20,7 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -39,6 +39,7 @@ from signspot.models.i3d import I3D
 from signspot.world.colours import make_toy_world
 
 GMAC_PER_WINDOW = 27.79
+BACKENDS = ("torch", "openvino", "openvino-bf16")
 SHAPE = FrameShape(side=256, crop=224)
 REAL_CLIP = Path(__file__).parents[2] / "shared" / "data" / "real_video" / "bsl_broadcast.mp4"
 
@@ -94,10 +95,12 @@ def reference(trunk: I3D, frames: list[Pixels]) -> np.ndarray:
     return np.concatenate(rows)
 
 
-def variants(trunk: I3D, frames: list[Pixels]) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+def variants(
+    trunk: I3D, frames: list[Pixels], backends: Sequence[str]
+) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
     few = frames[: CLIP_LENGTH - 1 + 8]
     yield "torch eager, window by window", lambda: reference(trunk, few)
-    for choice in ("torch", "openvino", "openvino-bf16"):
+    for choice in backends:
         try:
             settings = EmbedderSettings(name="bench", frame_shape=SHAPE, backend=choose_backend(choice))
         except EnvironmentProblem as problem:
@@ -129,9 +132,9 @@ def least_centred_cosine(got: np.ndarray, expected: np.ndarray) -> float:
     return float(((got * expected).sum(axis=1) / lengths).min())
 
 
-def measured(frames: list[Pixels], rounds: int) -> list[Row]:
+def measured(frames: list[Pixels], rounds: int, backends: Sequence[str]) -> list[Row]:
     trunk = calibrated_trunk(frames)
-    runs = dict(variants(trunk, frames))
+    runs = dict(variants(trunk, frames, backends))
     vectors = {name: run() for name, run in runs.items()}  # also the warm-up: programs are compiled here
     first = next(iter(runs))
     timings: dict[str, list[Timing]] = {name: [] for name in runs}
@@ -169,13 +172,14 @@ def main() -> None:
     parser.add_argument("video", type=Path, nargs="?")
     parser.add_argument("--windows", type=int, default=120)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=BACKENDS)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         video = options.video or (REAL_CLIP if REAL_CLIP.exists() else make_toy_world(Path(folder)).broadcast)
         with VideoReader(video, shape=SHAPE) as reader:
             frames = [frame.pixels for frame in islice(reader, options.windows + CLIP_LENGTH - 1)]
-    rows = measured(frames, options.rounds)
+    rows = measured(frames, options.rounds, options.backends)
     n_windows = len(frames) - CLIP_LENGTH + 1
     print(f"\n{video.name}: {torch.get_num_threads()} threads, {n_windows} windows, {options.rounds} rounds")
     print(f"{'':36} win/s  ms/win  cpu-ms cpu/wall  speed-up (cpu)  of peak  least cosine")

@@ -19,6 +19,7 @@ TABLE = PaperTable(
         Method(name="1024", config="figure5a-batch-size-1024"),
     ),
     columns=("seen",),
+    differences=(("1024", "32"), ("1024", "512")),
 )
 
 if __name__ == "__main__":

@@ -68,6 +68,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--threshold", type=float, default=0.7, help="the lowest cosine that counts as found")
+    parser.add_argument("--threshold", type=float, default=0.65, help="the lowest cosine that counts as found")
     options = parser.parse_args()
     main(options.run, options.data, options.threshold)

@@ -88,7 +88,7 @@ def run(*arguments: object) -> int:
 def test_json_goes_to_the_screen_or_a_file_and_problems_are_one_line(
     toys: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    dictionary = ("--dictionary", toys / "dictionary", "--trust")
+    dictionary = ("--dictionary", toys / "dictionary", "--model", "colour", "--trust")
     assert run("lookup", toys / "me.mp4", *dictionary, "--json") == 0
     assert json.loads(capsys.readouterr().out)["guesses"][0]["word"] == "tree"
     assert run("variants", toys / "broadcast.mp4", "apple", *dictionary, "--json", tmp_path / "v.json") == 0

@@ -29,7 +29,8 @@ def sha256s(folder: Path) -> dict[Path, str]:
 
 
 def spot(world: ToyWorld, *more: str, source: Path | None = None) -> int:
-    return cli.run(["spot", str(source or world.broadcast), "--dictionary", str(world.dictionary), "--trust", *more])
+    asked = ["spot", str(source or world.broadcast), "--dictionary", str(world.dictionary), "--model", "colour"]
+    return cli.run([*asked, "--trust", *more])
 
 
 def test_every_output_is_written_and_no_input_is_touched(
@@ -214,6 +215,7 @@ def watched_run(world: ToyWorld, folder: Path, stdout: Path | None) -> bytes:
     for name in ("a.mp4", "b.mp4"):
         shutil.copy(world.broadcast, videos / name)
     command = [sys.executable, "-m", "signspot", "spot", str(videos), "apple", "-d", str(world.dictionary), "--trust"]
+    command += ["--model", "colour"]
     terminal, its_end = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     with contextlib.nullcontext(its_end) if stdout is None else stdout.open("w") as out:
@@ -252,7 +254,7 @@ def test_no_command_changes_a_source(toy_world: ToyWorld, tmp_path: Path, monkey
     folder, video = str(toy_world.dictionary), str(toy_world.broadcast)
     before = sha256s(toy_world.broadcast.parent)
     for command in (
-        ["spot", video, "apple", "-d", folder, "--subtitles", str(toy_world.subtitles)],
+        ["spot", video, "apple", "-d", folder, "--model", "colour", "--subtitles", str(toy_world.subtitles)],
         ["dictionary", "check", folder],
         ["corpus", "check", str(toy_world.broadcast.parent), "--full"],
         ["embed", video, "--model", "colour", "--store", str(tmp_path / "store")],
@@ -391,7 +393,9 @@ def test_real_recordings_go_through(shared_data: Path, tmp_path: Path, capsys: p
     videos.append(shared_data / "aslearn" / "sentences" / "ieatapple.mp4")
     for video in videos:
         plot = tmp_path / f"{video.stem}.png"
-        assert cli.run(["spot", str(video), "eat", "-d", str(words), "--json", "--plot", str(plot)]) == 0
+        assert (
+            cli.run(["spot", str(video), "eat", "-d", str(words), "-m", "colour", "--json", "--plot", str(plot)]) == 0
+        )
         answer = json.loads(capsys.readouterr().out)
         assert answer["duration_ms"] > 1000
         assert answer["words"][0]["best_cosine"] is not None

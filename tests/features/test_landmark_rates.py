@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from signspot.domain.spans import TimeAxis
-from signspot.domain.tracks import LandmarkTrack
+from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack
 from signspot.features.extract import embed_landmarks
-from signspot.features.landmark_rates import embed_at_rates
+from signspot.features.landmark_rates import RateRows, embed_at_rates
 from signspot.media.landmark_layout import SignerLandmarks
 from signspot.models.landmark_embedder import LandmarkEmbedder
 from signspot.models.landmark_encoder import LandmarkEncoder, LandmarkEncoderConfig
@@ -32,3 +33,26 @@ def test_a_slow_sign_is_found_by_long_windows_and_a_usual_one_by_the_usual() -> 
     cosines = [np.asarray(one.vectors) @ query for one in (usual, long)]
     assert cosines[1].max() > 0.98 and cosines[1].max() > cosines[0].max()
     assert abs(long.grid.centre(int(cosines[1].argmax())) - (12 + 16)) <= 1
+
+
+def test_rows_in_blocks_are_the_tracks_of_all_lengths_and_nobody_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    encoder = LandmarkEncoder(LandmarkEncoderConfig(classes=1, width=16, embedding_dim=32))
+    model = LandmarkEmbedder(encoder, None, name="small")
+    points = signing(1, frames=90)[0].numpy()
+    points[40:80] = 0
+    landmarks = SignerLandmarks(LandmarkTrack("v", TimeAxis(np.arange(90) * 40.0), points), 100, 80)
+    made = RateRows(model, Rates(stride=3))
+    expected = embed_at_rates(landmarks, model, made.rates)
+    monkeypatch.setattr("signspot.features.landmark_rates._WINDOWS_AT_ONCE", 7)
+    rows = np.concatenate(list(made.blocks(landmarks)))
+    np.testing.assert_allclose(np.concatenate(list(made.blocks(landmarks, first=5))), rows[5:], atol=1e-5)
+    kept = EmbeddingTrack("v", expected[0].grid, landmarks.track.axis, rows, made.made.fingerprint, unit_rows=False)
+    track = made.track(kept, "named")
+    assert track.video_id == "named" and track.fingerprint == model.fingerprint
+    found = (track.other_rates[0], track.vectors, *track.other_rates[1:])
+    for ours, theirs in zip(found, expected, strict=True):
+        seen = np.asarray(ours).any(axis=1)
+        np.testing.assert_allclose(np.asarray(ours)[seen], np.asarray(theirs.vectors)[seen], atol=1e-5)
+    unseen = [bool((points[start : start + 16] == 0).all()) for start in track.grid.starts()]
+    assert any(unseen) and np.array_equal(~np.asarray(track.vectors).any(axis=1), unseen)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.features.test_extract import write_noise
+
 BENCH = Path(__file__).parents[2] / "benchmarks" / "bench_memory.py"
 
 
@@ -35,3 +37,34 @@ def test_two_hours_take_no_more_memory_than_two_minutes(tmp_path: Path, model: s
     short, long = peaks(tmp_path, "--minutes", "2", "120", "--model", model)
     assert long < short + 16
     assert long < 1000
+
+
+FULL_SIZE = """
+import resource, sys
+from pathlib import Path
+from signspot.domain.corpus import Episode
+from signspot.features.extract import embed_video
+from signspot.models.backends import choose_backend
+from signspot.models.embedder import EmbedderSettings, VideoEmbedder
+from signspot.models.i3d import I3D
+
+model = VideoEmbedder(I3D(), None, EmbedderSettings(name="full", backend=choose_backend()))
+track = embed_video(Episode(video_id="noise", video=Path(sys.argv[1])), model).track
+print(len(track.grid), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_the_full_network_takes_less_than_a_gigabyte(tmp_path: Path) -> None:
+    """Without the process that decodes; a longer video takes no more."""
+    peak_bytes = []
+    for n_frames in (24, 60):
+        video = write_noise(tmp_path / f"{n_frames}.mp4", n_frames)
+        done = subprocess.run([sys.executable, "-c", FULL_SIZE, str(video)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        n_windows, peak = map(int, done.stdout.split())
+        assert n_windows == n_frames - 15
+        peak_bytes.append(peak)
+    assert peak_bytes[1] < peak_bytes[0] + 16e6
+    assert max(peak_bytes) < 1e9

@@ -37,6 +37,14 @@ def tiny(backend: Backend | None = None, width: float = 0.125, side: int = 64) -
     return embedder_of(tiny_i3d(width, side), side=side, backend=backend)
 
 
+class Stepwise(VideoEmbedder):
+    steps = 1
+
+    @property
+    def rows_per_step(self) -> int:
+        return self.steps
+
+
 def by_windows(frames: Pixels, model: VideoEmbedder, stride: int) -> np.ndarray:
     """The network as it was given, window by window: no folding, no sharing."""
     starts = range(0, len(frames) - CLIP_LENGTH + 1, stride)
@@ -58,7 +66,10 @@ def test_windows_differ_enough_for_these_tests_to_mean_something() -> None:
 
 
 def test_a_window_has_the_kinds_the_design_counts() -> None:
-    """PERFORMANCE B: 4 maps of 8, then 6, then 8; 10 of 24 taps in the first 3 x 3 x 3, 16 of 24 in the second."""
+    """PERFORMANCE B: 4 maps of 8, then 6, then 8; 10 of 24 taps in the first 3 x 3 x 3, 16 of 24 in the second.
+
+    Those 16 are more than the 12 products that `windows.TimeConvolution` takes.
+    """
     second = contexts([0, 3, 3, 3, 3, 3, 1, 2])
     kinds = list(dict.fromkeys(second))
     third = contexts([kinds.index(context) for context in second])
@@ -87,6 +98,15 @@ def test_every_length_has_its_windows(stride: int) -> None:
         assert got.shape == (n_windows, 128)
         if n_windows:
             assert np.abs(got - expected[:n_windows]).max() < 1e-4 * np.abs(expected - expected.mean(axis=0)).max()
+
+
+@pytest.mark.parametrize("rows_per_step", [1, 7, 9])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_vectors_do_not_depend_on_how_many_positions_are_taken_at_a_time(rows_per_step: int, stride: int) -> None:
+    """A full-size network takes one position and two windows at a time, a small one 32 and 64."""
+    model, frames = Stepwise(tiny().trunk, None, tiny().settings), moving_frames(30)
+    model.steps = rows_per_step
+    assert relative_error(by_sharing(frames, model, stride), by_windows(frames, model, stride)) < 1e-4
 
 
 @pytest.mark.parametrize(("width", "side"), [(0.25, 32), (0.125, 50), (0.125, 37), (0.125, 96)])

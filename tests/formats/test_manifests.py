@@ -50,6 +50,30 @@ def whats(problems: Iterable[Problem]) -> str:
     return "\n".join(map(str, problems))
 
 
+# Landmarks that stand for a video
+
+
+def test_a_pose_file_stands_for_a_clip_or_a_video_unless_that_lies_beside_it(tmp_path: Path) -> None:
+    touch(tmp_path, "apple.pose", "tree.mp4", "tree.pose", "house/1.pose", "house/2.mp4", "house/2.pose", "notes.txt")
+    names = ["apple.pose", "house/1.pose", "house/2.mp4", "tree.mp4"]
+    words = ["apple", "house", "house", "tree"]
+    assert listed(tmp_path) == [(name, word, "") for name, word in zip(names, words, strict=True)]
+    corpus = read_corpus(tmp_path)
+    assert [episode.video_id for episode in corpus.episodes] == ["apple", "tree", "house/1", "house/2"]
+    for problems in (read_dictionary(tmp_path).problems, corpus.problems):
+        assert [str(problem).partition(": ")[2] for problem in problems] == [
+            "files that are no videos: 1 with .txt: they are left out"
+        ]
+
+
+def test_tables_may_name_pose_files(tmp_path: Path) -> None:
+    touch(tmp_path, "a.pose")
+    (tmp_path / "dictionary.csv").write_text("word,file\na,a.pose\n")
+    (tmp_path / "corpus.csv").write_text("video\na.pose\n")
+    assert [entry.video for entry in read_dictionary(tmp_path).dictionary] == [tmp_path / "a.pose"]
+    assert [episode.video for episode in read_corpus(tmp_path).episodes] == [tmp_path / "a.pose"]
+
+
 # Where the signer is
 
 BOX_COLUMNS = "box_left,box_top,box_right,box_bottom"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,13 +74,19 @@ def test_the_file_is_what_browsers_play(tmp_path: Path) -> None:
     assert content.index(b"moov") < content.index(b"mdat")  # plays before all of it has arrived
 
 
-def test_equal_input_gives_equal_bytes(tmp_path: Path) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (40, 48, 64, 3), dtype=np.uint8)
-    for name in ("a.mp4", "b.mp4"):
-        with VideoWriter(tmp_path / name, width=64, height=48) as writer:
-            for number, pixels in enumerate(noise):
-                writer.write(pixels, number * 40)
-    assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
+@pytest.mark.parametrize("threads", [1, 2])
+def test_equal_input_gives_equal_bytes_on_any_number_of_processors(tmp_path: Path, threads: int) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (40, 144, 64, 3), dtype=np.uint8)  # tall enough for threads
+    processors = os.sched_getaffinity(0)
+    try:
+        for name, allowed in (("a.mp4", processors), ("b.mp4", processors), ("c.mp4", {min(processors)})):
+            os.sched_setaffinity(0, allowed)
+            with VideoWriter(tmp_path / name, width=64, height=144, threads=threads) as writer:
+                for number, pixels in enumerate(noise):
+                    writer.write(pixels, number * 40)
+    finally:
+        os.sched_setaffinity(0, processors)
+    assert len({(tmp_path / name).read_bytes() for name in ("a.mp4", "b.mp4", "c.mp4")}) == 1
 
 
 @pytest.mark.parametrize("size", [(63, 48), (64, 47), (17, 33), (1, 1)])

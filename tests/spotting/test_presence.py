@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,21 @@ def test_evidence_is_what_a_slow_count_gives() -> None:
         assert cosine == pytest.approx(row[0], abs=1e-5)
         assert margin == pytest.approx(row[0] - max(row[1], row[2]), abs=2e-5)  # its own word is no rival
         assert (n_windows, n_entries) == (np.log(200 // 16), 0)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.123455, 0.999995])  # the last two lie between two decimals
+@pytest.mark.parametrize("seed", range(5))
+def test_where_nothing_moves_rounding_makes_no_peaks(level: float, seed: int) -> None:
+    n, rng = 400, np.random.default_rng(seed)
+    still = np.tile([level, (1 - level**2) ** 0.5, 0.0], (n, 1))
+    sign = np.exp(-(((np.arange(n) - 200) / 6) ** 2))[:, None] * [[0.0, 0.0, 1.0]]
+    footage = track(n)
+    rows = (still + sign) / np.linalg.norm(still + sign, axis=1, keepdims=True)
+    compared = similarity(footage, query(APPLE, (1, 0, 0)))
+    ripple = rng.uniform(-3e-7, 3e-7, (n, 1))
+    found = candidates_of(replace(compared, cosine=(rows[:, :1] + ripple).astype(np.float32)), footage, COHORT)
+    # The curve dips at the sign, which shows something else, and is flat before and after it: two stretches, two tops.
+    assert len(found) == 2
 
 
 def test_a_word_without_rivals_is_held_against_the_lowest_cosine() -> None:

@@ -69,7 +69,7 @@ def asked(source: Path, dictionary: Path, word: str = "apple") -> FootageRequest
     """A request that reads each video of the corpus once for all tests."""
     store = (source if source.is_dir() else source.parent).parent / "store"
     options = dataclasses.replace(TRUSTED, store=store)
-    return FootageRequest(source=source, word=word, dictionary=dictionary, options=options)
+    return FootageRequest(source=source, word=word, dictionary=dictionary, model="colour", options=options)
 
 
 def sha256s(folder: Path) -> dict[Path, str]:
@@ -216,7 +216,7 @@ def test_a_recording_is_trimmed_and_its_word_is_likely(toy_world: ToyWorld, tmp_
 
 
 def toy_signs(toy_world: ToyWorld) -> PictureSigns:
-    signs = sign_embedder(SignModel(isolated=False), signspot.open_dictionary(toy_world.dictionary))
+    signs = sign_embedder(SignModel(name="colour", isolated=False), signspot.open_dictionary(toy_world.dictionary))
     assert isinstance(signs, PictureSigns)
     return signs
 
@@ -281,7 +281,7 @@ def test_vectors_of_a_dictionary_are_computed_once_and_again_when_a_clip_changes
     folder = tmp_path / "dictionary"
     shutil.copytree(toy_world.dictionary, folder)
     dictionary = signspot.open_dictionary(folder)
-    signs = sign_embedder(SignModel(isolated=False), dictionary)
+    signs = sign_embedder(SignModel(name="colour", isolated=False), dictionary)
     first = shelf_of(dictionary, signs, tmp_path / "store")
     read: list[str] = []
     vector = EntrySource.vector
@@ -313,7 +313,10 @@ def two_languages(toy_world: ToyWorld, tmp_path_factory: pytest.TempPathFactory)
 def test_planted_friends_are_found_and_shown_side_by_side(two_languages: tuple[Path, Path], tmp_path: Path) -> None:
     first, second = two_languages
     request = FriendsRequest(
-        first=first, second=second, model=SignModel(isolated=False), options=FriendOptions(least_closeness=0.25)
+        first=first,
+        second=second,
+        model=SignModel(name="colour", isolated=False),
+        options=FriendOptions(least_closeness=0.25),
     )
     found = compare_dictionaries(request)
     said = {relation: [(p.entry.word, p.other.word) for p in found.of(relation)] for relation in Relation}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from signspot.errors import InputError
 from signspot.evaluation.calibration import expected_calibration_error
 from signspot.models.colour import ColourEmbedder
 from signspot.workflows.calibrate import (
+    RATES,
     SHOWN,
     CalibrateRequest,
     CalibrationReport,
@@ -24,7 +26,8 @@ from signspot.workflows.calibrate import (
     cohort_of,
     fit_of,
     fitted,
-    held_out_probability,
+    held_out,
+    plot_held_out,
     searched_examples,
 )
 from signspot.workflows.spot import Query
@@ -128,13 +131,40 @@ def test_unclaimed_peaks_near_a_mention_are_left_out_unless_all_signs_are_annota
 
 def test_a_held_out_video_is_judged_by_a_fit_that_never_saw_it(query: Query, videos: list[LabelledVideo]) -> None:
     examples = searched_examples(videos, query, cohort_of(query.words), REQUEST, is_read=False)
-    held_out = held_out_probability(examples, "logistic")
-    assert held_out is not None
+    judged = held_out(examples, "logistic")
+    assert judged is not None
     own = examples.group == 2
     by_hand = fit_of(examples.of_groups(np.arange(4) != 2), "logistic").probability(examples.evidence[own])
-    assert (held_out[own] == by_hand).all()
+    assert (judged.probability[own] == by_hand).all()
     alone = examples.of_groups(np.arange(4) == 2)
-    assert held_out_probability(alone, "logistic") is None
+    assert held_out(alone, "logistic") is None
+
+
+def test_false_alarms_of_held_out_videos_are_those_a_slow_count_gives(
+    query: Query, videos: list[LabelledVideo], report: CalibrationReport
+) -> None:
+    judged = report.held_out
+    assert judged is not None
+    examples = searched_examples(videos, query, cohort_of(query.words), REQUEST, is_read=False)
+    fits = [fit_of(examples.of_groups(np.arange(4) != group), "auto") for group in range(4)]
+    countable = [rate for rate in RATES if rate >= max(fit.lowest_rate for fit in fits)]
+    assert judged.asked.tolist() == countable
+    assert 10.0 in countable
+    for rate, counted in zip(countable, judged.counted.tolist(), strict=True):
+        n = 0
+        for row, right, group in zip(examples.evidence, examples.right, examples.group, strict=True):
+            fit = fits[group]
+            n += not right and fit.probability(row[None])[0] >= fit.least_presence(rate)
+        assert counted == pytest.approx(n / examples.word_hours.sum())
+    assert report.as_json()["false_alarms_held_out"] == judged.as_json()
+
+
+def test_promises_are_drawn_where_something_was_held_out(report: CalibrationReport, tmp_path: Path) -> None:
+    plot_held_out(report, tmp_path / "held.png")
+    assert (tmp_path / "held.png").read_bytes()[:4] == b"\x89PNG"
+    alone = replace(report, held_out=None, held_out_read=None)
+    with pytest.raises(InputError, match="nothing can be held out"):
+        plot_held_out(alone, tmp_path / "alone.png")
 
 
 def test_pools_are_drawn_only_where_there_is_enough_to_pool(query: Query, videos: list[LabelledVideo]) -> None:

@@ -10,7 +10,7 @@ from signspot.domain.dictionary import Dictionary
 from signspot.domain.spans import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import LandmarkTrack
 from signspot.errors import VideoError
-from signspot.formats.pose_files import write_pose
+from signspot.formats.pose_files import read_pose, write_pose
 from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
 from signspot.models.landmark_embedder import LandmarkEmbedder
 from signspot.models.landmark_encoder import LandmarkEncoder, LandmarkEncoderConfig
@@ -19,6 +19,7 @@ from signspot.workflows.landmark_signs import HANDS_OUT, NO_HANDS, LandmarkSigns
 from signspot.workflows.lookup import LookupOptions, look_up
 from signspot.world.presets import preset_named
 from signspot.world.simulation import World
+from tests.workflows.signed import resting, sign, write
 
 
 def landmarks(points: np.ndarray[tuple[int, ...], np.dtype[np.float32]], name: str = "x") -> SignerLandmarks:
@@ -50,7 +51,8 @@ def test_a_recording_of_an_entry_finds_it_through_its_landmarks(dictionary: Dict
         assert entry.video is not None
         found = look_up(entry.video, signs, filled, LookupOptions(count=2))
         assert found.guesses[0].entry == entry and found.guesses[0].cosine == pytest.approx(1, abs=1e-5)
-        assert len(found.trim.kept) < found.trim.n_frames and found.faults == ()
+        assert found.trim.n_frames == len(read_pose(entry.video).track.axis) and found.faults == ()
+        assert 1 <= len(found.pictures) <= 6 and found.pictures[0].shape == (96, 96, 3)
 
 
 def test_a_mirrored_recording_finds_the_same_entry(
@@ -58,7 +60,6 @@ def test_a_mirrored_recording_finds_the_same_entry(
 ) -> None:
     entry = next(iter(dictionary))
     assert entry.video is not None
-    from signspot.formats.pose_files import read_pose
     from signspot.workflows.landmark_signs import _MIRROR
 
     seen = read_pose(entry.video)
@@ -108,3 +109,11 @@ def test_an_entry_without_a_clip_is_left_out_and_named(dictionary: Dictionary, s
     more = Dictionary.of("world", [*dictionary, replace(entry, entry_id="gone", video=None)])
     filled = shelf_of(more, signs)
     assert len(filled.shelf.entries) == 4 and "gone: has no clip" in filled.warnings[0]
+
+
+def test_a_sign_is_what_lies_between_the_first_raised_hand_and_the_last(signs: LandmarkSigns, tmp_path: Path) -> None:
+    idle, busy = resting(30), sign(0, 30)
+    recorded = signs.recorded(write(np.concatenate([idle, busy, idle]), tmp_path / "long.pose"))
+    alone = signs.recorded(write(busy, tmp_path / "alone.pose"))
+    assert recorded.trim.kept == FrameSpan(30, 60) and recorded.trim.n_frames == 90
+    np.testing.assert_allclose(recorded.vectors, alone.vectors, atol=1e-5)

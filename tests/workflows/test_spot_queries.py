@@ -13,7 +13,7 @@ from signspot.media.writer import VideoWriter
 from signspot.workflows.outputs import Outputs
 from signspot.workflows.spot import SpotOptions, spot
 from signspot.workflows.spot_files import SpotRequest, spot_files
-from signspot.workflows.spot_queries import query_shelf, read_words
+from signspot.workflows.spot_queries import query_shelf, read_words, without_still_ends
 from signspot.world.colours import ToyWorld
 
 
@@ -38,7 +38,7 @@ def test_clips_of_a_sign_are_found_without_any_dictionary(toy_world: ToyWorld) -
 
 def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
     clip = toy_world.dictionary / "tree" / "tree_1.mp4"
-    shelf = query_shelf(toy_world.dictionary, [clip, clip], ["water"], isolated=False)
+    shelf = without_still_ends(query_shelf(toy_world.dictionary, [clip, clip], ["water"]), isolated=False)
     assert shelf.words == ("water", "tree_1")
     assert [entry.entry_id for entry in shelf.dictionary.entries(signspot.normalise("tree_1"))] == [
         "tree_1",
@@ -49,7 +49,7 @@ def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
 
 def test_a_clip_named_as_a_word_is_told_apart_from_it(toy_world: ToyWorld, tmp_path: Path) -> None:
     clip = shutil.copy(toy_world.dictionary / "tree" / "tree_1.mp4", tmp_path / "Tree.mp4")
-    shelf = query_shelf(toy_world.dictionary, [clip], [], isolated=False)
+    shelf = without_still_ends(query_shelf(toy_world.dictionary, [clip], []), isolated=False)
     assert shelf.words == ("query-tree",)
     (entry,) = shelf.dictionary.entries(signspot.normalise("query tree"))
     assert entry.kept is not None
@@ -61,7 +61,7 @@ def test_a_clip_without_motion_is_said_to_have_none(tmp_path: Path) -> None:
     with VideoWriter(clip, width=64, height=64) as writer:
         for number in range(3):
             writer.write(np.full((64, 64, 3), 90, np.uint8), number * 40.0)
-    (problem,) = query_shelf(None, [clip], [], isolated=False).problems
+    (problem,) = without_still_ends(query_shelf(None, [clip], []), isolated=False).problems
     assert "still.mp4: nothing moves" in problem
 
 

@@ -8,10 +8,10 @@ from typing import Literal
 
 import typer
 
-from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.progress import progress_bars
 from signspot.cli.shared_options import (
     BACKEND,
+    BOX,
     DEVICE,
     DICTIONARY,
     JSON,
@@ -19,11 +19,13 @@ from signspot.cli.shared_options import (
     STORE,
     STRIDE,
     TRUST,
+    default_store,
     give_json,
     say,
+    signer_box,
     warn_all,
 )
-from signspot.workflows.calibrate import CalibrateRequest, CalibrationReport, calibrate_file
+from signspot.workflows.calibrate import RATES, CalibrateRequest, CalibrationReport, calibrate_file
 from signspot.workflows.spot import SpotOptions
 
 
@@ -43,6 +45,9 @@ def calibrate(
     ),
     out: Path | None = typer.Option(
         None, "--out", metavar="F.calibration", help="Where to write it; without, where `spot` finds it by itself."
+    ),
+    plot: Path | None = typer.Option(
+        None, "--plot", metavar="F.png", help="Draw promised and observed probabilities, and false alarms."
     ),
     language: str = LANGUAGE,
     stride: int = STRIDE,
@@ -76,6 +81,7 @@ def calibrate(
         method=method,
         options=options,
         out=out,
+        plot=plot,
         overwrite=overwrite,
     )
     with progress_bars() as progress:
@@ -83,6 +89,8 @@ def calibrate(
     warn_all(report.warnings)
     if not give_json(report.as_json(), json_target, overwrite=overwrite):
         _tell(report)
+        if plot is not None:
+            say(f"wrote {plot}")
 
 
 def _tell(report: CalibrationReport) -> None:
@@ -90,8 +98,9 @@ def _tell(report: CalibrationReport) -> None:
     for name, error in (("", report.expected_error), (" near subtitles", report.expected_error_read)):
         if error is not None:
             typer.echo(f"expected calibration error{name}, signers or videos held out in turn: {error:.3f}")
-    for rate in (0.1, 1.0, 10.0):
-        fit = report.calibration.plain
-        if rate >= fit.lowest_rate:
-            typer.echo(f"{rate:g} false alarms an hour and word: presence from {fit.least_presence(rate):.1%}")
+    held_out, fit = report.held_out, report.calibration.plain
+    counted = {} if held_out is None else dict(zip(held_out.asked.tolist(), held_out.counted.tolist(), strict=True))
+    for rate in (rate for rate in RATES if rate >= fit.lowest_rate):
+        said = f"; held out, {counted[rate]:.2g} were counted" if rate in counted else ""
+        typer.echo(f"{rate:g} false alarms an hour and word: presence from {fit.least_presence(rate):.1%}{said}")
     say(f"wrote {report.path}")

@@ -22,6 +22,7 @@ def demo(
     model: str = typer.Option("world-v1", hidden=True),
     preset: str = typer.Option("demo", hidden=True),
     epochs: int = typer.Option(100, min=1, hidden=True),
+    backend: str = typer.Option("auto", hidden=True),
 ) -> None:
     """Make a signing world, learn to spot signs in it, and find some that were never annotated: some minutes."""
     # torch takes seconds to load, and every command passes through here.
@@ -36,7 +37,7 @@ def demo(
             progress.clear()
             typer.echo(f"[{time.monotonic() - began:4.0f} s] {line}")
 
-        request = DemoRequest(folder=folder, seed=seed, model=model, preset=preset, epochs=epochs)
+        request = DemoRequest(folder=folder, seed=seed, model=model, preset=preset, epochs=epochs, backend=backend)
         result = demonstrate(request, progress, tell)
     _print_table(result)
     _print_findings(result)

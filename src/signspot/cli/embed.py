@@ -8,46 +8,24 @@ from pathlib import Path
 import typer
 
 from signspot.cli.progress import progress_bars
+from signspot.cli.shared_options import BACKEND, BOX, DEVICE, FAILURES_FOUND, STRIDE, TRUST, signer_box
 from signspot.cli.show import warn
-from signspot.domain.boxes import SignerBox
-from signspot.errors import InputError, one_line
+from signspot.errors import one_line
 from signspot.features.extract import ExtractOptions
 from signspot.features.store import default_store_folder
 from signspot.models.zoo import load_model
 from signspot.workflows.tracks import embed_files
 
-FAILURES_FOUND = 1
-BOX = typer.Option(
-    None,
-    "--box",
-    metavar="LEFT,TOP,RIGHT,BOTTOM",
-    help="Look only at the signer, in fractions or percent of the picture: 0.5,0,1,0.9 or 50%,0%,100%,90%.",
-)
-
-
-def default_store(model: str) -> Path | None:
-    """Where vectors are kept unless the user says otherwise; the colours of a video are not worth keeping."""
-    return None if model == "colour" else default_store_folder(os.environ)
-
-
-def signer_box(text: str | None) -> SignerBox | None:
-    """The box of `--box`."""
-    try:
-        return None if text is None else SignerBox.parsed(text)
-    except ValueError as error:
-        fix = "give fractions or percent, such as --box 0.5,0,1,0.9 or --box 50%,0%,100%,90%"
-        raise InputError("--box", str(error), fix) from error
-
 
 def embed(
     videos: list[Path] = typer.Argument(metavar="VIDEO", help="Videos and folders of videos."),
     model: str = typer.Option(..., "--model", "-m", help="A name of `signspot models list`, or a .safetensors file."),
-    backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
-    device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
-    stride: int = typer.Option(1, "--stride", min=1, help="Frames between two windows."),
+    backend: str = BACKEND,
+    device: str = DEVICE,
+    stride: int = STRIDE,
     box: str | None = BOX,
     store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where to keep them (default: the cache)."),
-    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    trust: bool = TRUST,
 ) -> None:
     """Compute and keep the vectors of every window. Run again after an interruption: what is done stays done."""
     options = ExtractOptions(stride=stride, isolated=not trust, box=signer_box(box))

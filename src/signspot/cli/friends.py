@@ -6,7 +6,6 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.embed import default_store
 from signspot.cli.progress import progress_bars
 from signspot.cli.shared_options import (
     BACKEND,
@@ -17,6 +16,7 @@ from signspot.cli.shared_options import (
     OVERWRITE,
     STORE,
     TRUST,
+    default_store,
     give_json,
     refuse_json,
     say,
@@ -78,6 +78,6 @@ def friends(
         pairs = found.of(relation)
         say(f"{relation.value}: {len(pairs)}")
         for pair in pairs[:_SHOWN]:
-            say(f"  {pair.entry.word} - {pair.other.word}  (closeness {pair.closeness:.2f}, cosine {pair.cosine:.2f})")
+            say(f"  {pair.entry.word} - {pair.other.word}  ({pair.likeness})")
     for path in written:
         say(f"wrote {path}")

@@ -7,9 +7,8 @@ from pathlib import Path
 import typer
 
 from signspot.atomic import refuse_existing
-from signspot.cli.embed import BOX, FAILURES_FOUND, signer_box
 from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import TRUST
+from signspot.cli.shared_options import BOX, FAILURES_FOUND, TRUST, signer_box
 from signspot.cli.show import print_json, warn
 from signspot.errors import one_line
 from signspot.formats.safe_json import write_json

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.atomic import refuse_existing
-from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.progress import progress_bars
 from signspot.cli.shared_options import (
     BACKEND,
+    BOX,
     DEVICE,
     DICTIONARY,
     JSON,
@@ -23,16 +23,24 @@ from signspot.cli.shared_options import (
     STORE,
     THRESHOLD,
     TRUST,
+    default_store,
     give_json,
     refuse_json,
     say,
+    signer_box,
     warn_all,
 )
 from signspot.errors import InputError, one_line
-from signspot.formats.manifests import read_dictionary
-from signspot.workflows.entry_shelf import shelf_of
-from signspot.workflows.lookup import NO_MATCH, Lookup, LookupOptions, look_up, lookup_record, write_lookup_sheet
-from signspot.workflows.sign_vectors import SignModel, sign_embedder
+from signspot.workflows.lookup import (
+    NO_MATCH,
+    Lookup,
+    LookupOptions,
+    LookupRequest,
+    lookup_file,
+    lookup_record,
+    write_lookup_sheet,
+)
+from signspot.workflows.sign_vectors import SignModel
 
 
 def lookup(
@@ -61,21 +69,22 @@ def lookup(
     refuse_json(json_target, overwrite=overwrite)
     if sheet is not None:
         refuse_existing(sheet, overwrite=overwrite)
-    source = read_dictionary(dictionary)
-    wanted = SignModel(name=model, backend=backend, device=device, isolated=not trust)
-    options = LookupOptions(
-        count=count,
-        threshold=threshold,
-        box=signer_box(box),
-        store=None if no_store else store or default_store(model),
+    request = LookupRequest(
+        recording=recording,
+        dictionary=dictionary,
+        model=SignModel(name=model, backend=backend, device=device, isolated=not trust),
+        options=LookupOptions(
+            count=count,
+            threshold=threshold,
+            box=signer_box(box),
+            store=None if no_store else store or default_store(model),
+        ),
     )
     with progress_bars() as progress:
-        signs = sign_embedder(wanted, source.dictionary)
-        found = look_up(recording, signs, shelf_of(source.dictionary, signs, options.store, progress), options)
+        found = lookup_file(request, progress)
         drawn = sheet is not None and write_lookup_sheet(
             found, sheet, isolated=not trust, overwrite=overwrite, progress=progress
         )
-    warn_all(f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
     warn_all((*found.warnings, *found.doubts))
     if not give_json(lookup_record(found), json_target, overwrite=overwrite):
         _show(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,17 +10,25 @@ from pathlib import Path
 import typer
 
 from signspot.atomic import refuse_existing
-from signspot.cli.embed import BOX, default_store, signer_box
 from signspot.cli.show import print_json, warn
-from signspot.errors import one_line
+from signspot.domain.boxes import SignerBox
+from signspot.errors import InputError, one_line
+from signspot.features.store import default_store_folder
 from signspot.formats.safe_json import write_json
+from signspot.models.zoo import COLOUR_MODEL
 from signspot.workflows.spot import SpotOptions
 
 FAILURES_FOUND = 1
 STANDARD_OUTPUT = Path("-")
 
 DICTIONARY = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips.")
-MODEL = typer.Option("colour", "--model", "-m", help="The model to compare with.")
+MODEL = typer.Option(
+    "",
+    "--model",
+    "-m",
+    show_default=False,
+    help="A name of `signspot models list`, or a .safetensors file (default: landmark-v1, where landmarks can be had).",
+)
 BACKEND = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16.")
 DEVICE = typer.Option("cpu", "--device", help="cpu or cuda.")
 STORE = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept.")
@@ -30,12 +39,32 @@ JSON = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the scree
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace outputs that exist.")
 STRIDE = typer.Option(1, "--stride", min=1, help="Frames between two windows.")
 FAILURES = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed.")
+BOX = typer.Option(
+    None,
+    "--box",
+    metavar="LEFT,TOP,RIGHT,BOTTOM",
+    help="Look only at the signer, in fractions or percent of the picture: 0.5,0,1,0.9 or 50%,0%,100%,90%.",
+)
 TRUST = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself.")
 RIGHTS_CLEARED = typer.Option(
     False,
     "--rights-cleared",
     help="Also cut clips out of videos whose rights say nothing about it; what they forbid stays forbidden.",
 )
+
+
+def default_store(model: str) -> Path | None:
+    """Where vectors are kept unless the user says otherwise; the colours of a video are not worth keeping."""
+    return None if model == COLOUR_MODEL else default_store_folder(os.environ)
+
+
+def signer_box(text: str | None) -> SignerBox | None:
+    """The box of `--box`."""
+    try:
+        return None if text is None else SignerBox.parsed(text)
+    except ValueError as error:
+        fix = "give fractions or percent, such as --box 0.5,0,1,0.9 or --box 50%,0%,100%,90%"
+        raise InputError("--box", str(error), fix) from error
 
 
 @dataclass(frozen=True, slots=True)

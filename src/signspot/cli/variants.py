@@ -35,6 +35,8 @@ from signspot.workflows.variant_files import (
 )
 from signspot.workflows.variants import GROUPS, VariantOptions, VariantReport, find_variants
 
+_ONLY_CANDIDATES = "look at them before you believe them: on made-up signing two of three candidates are something else"
+
 
 @grouped
 def variants(
@@ -104,6 +106,8 @@ def _show(report: VariantReport) -> None:
     for number, candidate in enumerate(report.candidates, start=1):
         size, cosine = len(candidate.occurrences), candidate.cosine
         say(f"candidate {number} for a new variant: {size} times, mean cosine {cosine:.2f}")
+    if report.candidates:
+        say(_ONLY_CANDIDATES)
     if report.n_unexplained is None:
         say("no subtitles: new variants were not looked for")
     elif not report.candidates:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from signspot.domain.tracks import EmbeddingTrack, WindowGrid
+from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Vectors, WindowGrid
+from signspot.features.stages import StageVectors
 from signspot.media.landmark_layout import SignerLandmarks, in_picture_heights
-from signspot.spotting.multi_rate import Rates, multi_rate_windows
+from signspot.spotting.multi_rate import Rates, multi_rate_windows, windows_around
+from signspot.spotting.rate_track import RateTrack
 
 if TYPE_CHECKING:
     from signspot.models.landmark_embedder import LandmarkEmbedder
+
+_WINDOWS_AT_ONCE = 512  # of each length: hours of landmarks are never cut into windows all at once
 
 
 def embed_at_rates(
@@ -25,3 +32,42 @@ def embed_at_rates(
         EmbeddingTrack(track.video_id, grid, track.axis, embedder.embed(windows), embedder.fingerprint)
         for windows in multi_rate_windows(points, rates)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RateRows:
+    """The windows of all lengths around one frame as one row, which is how the store keeps them."""
+
+    embedder: LandmarkEmbedder
+    rates: Rates = Rates()
+
+    @property
+    def made(self) -> StageVectors:
+        """What the rows are filed under, and how long they are."""
+        lengths = " ".join(map(str, self.rates.lengths))
+        return StageVectors(
+            f"{self.embedder.fingerprint} windows {lengths}", self.embedder.dim * len(self.rates.lengths)
+        )
+
+    def blocks(self, landmarks: SignerLandmarks, first: int = 0) -> Iterator[FloatArray]:
+        """Rows (n, lengths x d) of the windows from number `first` on; zeros for a window that nobody is seen in."""
+        points = in_picture_heights(np.asarray(landmarks.track.points), landmarks.aspect)
+        starts = WindowGrid(len(points), stride=self.rates.stride).starts()
+        for start in range(first, len(starts), _WINDOWS_AT_ONCE):
+            some = starts[start : start + _WINDOWS_AT_ONCE]
+            yield np.concatenate([self._embedded(points, some, length) for length in self.rates.lengths], axis=1)
+
+    def track(self, rows: EmbeddingTrack, video_id: str) -> RateTrack:
+        """What is compared, of a track that the rows are the vectors of."""
+        lengths, d = self.rates.lengths, self.embedder.dim
+        vectors: list[Vectors] = [rows.vectors[:, place * d : (place + 1) * d] for place in range(len(lengths))]
+        usual = vectors.pop(lengths.index(CLIP_LENGTH) if CLIP_LENGTH in lengths else 0)
+        return RateTrack(
+            video_id, rows.grid, rows.axis, usual, self.embedder.fingerprint, unit_rows=True, other_rates=tuple(vectors)
+        )
+
+    def _embedded(self, points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:
+        windows = windows_around(points, starts, length)
+        vectors: FloatArray = self.embedder.embed(windows)
+        vectors[~windows.any(axis=(1, 2))] = 0
+        return vectors

@@ -9,9 +9,11 @@ kinds here. In a window the kinds are
     after Conv3d_2c_3x3           0 1 2 2 2 3 4 5      6 kinds
     after Mixed_3b                0 1 2 3 4 5 6 7      8 kinds: from here on windows share nothing
 
-A kind is computed once per position and joined to the windows it belongs to. Convolutions in time are split into their
-taps, because a convolution is linear: F = P1 + P2 + P3 + P4 and so on below. Every product of a weight and a number
-is computed once, whatever the batches; only the order of sums differs from the windowed network.
+A kind is computed once per position and joined to the windows it belongs to. The first two convolutions in time are
+split into their taps, because a convolution is linear: F = P1 + P2 + P3 + P4 and so on below. Every product of a weight
+and a number is computed once, whatever the batches; only the order of sums differs from the windowed network. From the
+convolutions in time of Mixed_3b on, windows are computed by themselves (`windows.py`): even those of Mixed_3b, whose
+inputs are shared, take fewer products in this way, 12 for 8 places instead of 16.
 
 Positions are the frames at which a window may start: every frame for stride 1, every second for stride 2. Larger
 strides share too little to be worth it.
@@ -28,10 +30,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Pixels
-from signspot.models.embedder import LaterStages, VideoEmbedder
-from signspot.models.folding import Folded, folded_weights
+from signspot.features.windows import FIRST_STAGE, PLACES, InSpace, Windows, folded_unit, frozen, pooled
+from signspot.models.embedder import VideoEmbedder
+from signspot.models.folding import Folded
 from signspot.models.i3d import I3D
-from signspot.models.layers import ConvUnit, same_padding
+from signspot.models.layers import same_padding
 from signspot.models.trunk import InceptionTrunk
 
 SHARED_STRIDES = (1, 2)
@@ -41,9 +44,12 @@ Context = tuple[int | None, int, int | None]  # the kinds before, at and after a
 
 _STEP = 2  # frames between the maps of a window
 _STEM_REACH = 6  # frames around a position that the first convolution sees: 2 before and 4 after
-# The last frame needed lies so far behind the start of a window: 14 to the last map, 2 for each of the two convolutions
-# that look at the next map, 4 for the first convolution.
-_DELAY = 22
+# The last frame needed lies so far behind the start of a window: 14 to the last map, 2 for the second convolution,
+# which looks at the next map, 4 for the first.
+_DELAY = 20
+# Later stages have small maps and large weights, so they are faster for many windows at a time; early ones have large
+# maps, which take the memory, and are as fast for few positions.
+_STEPS_PER_CHUNK = 2
 
 
 def contexts(kinds: Sequence[int]) -> tuple[Context, ...]:
@@ -57,7 +63,7 @@ def contexts(kinds: Sequence[int]) -> tuple[Context, ...]:
 
 _STEM_KINDS = (0, 3, 3, 3, 3, 3, 1, 2)  # A F F F F F B C, in the order A, B, C, F
 _SECOND = tuple(dict.fromkeys(contexts(_STEM_KINDS)))
-_THIRD = contexts([_SECOND.index(context) for context in contexts(_STEM_KINDS)])
+_PLACES = tuple(_SECOND.index(context) for context in contexts(_STEM_KINDS))  # 0 1 2 2 2 3 4 5
 
 
 def is_shareable(embedder: VideoEmbedder, stride: int) -> bool:
@@ -73,22 +79,21 @@ def shared_vectors(frames: Iterable[Pixels], embedder: VideoEmbedder, stride: in
     if not is_shareable(embedder, stride):
         raise ValueError(f"windows of {embedder.name} at a stride of {stride} share nothing")
     stream, counted = _SharedStream(embedder, stride), _Counted(frames)
-    rows_per_step = embedder.rows_per_step
-    per_chunk = rows_per_step * stride
+    per_chunk = stream.n_windows * stride
     lead = -_DELAY % per_chunk  # empty frames before the video, so that a chunk begins with the first window
     empty = np.zeros((embedder.frame_shape.crop, embedder.frame_shape.crop, 3), np.uint8)
     endless = chain(repeat(empty, lead), counted, repeat(empty))
     n_emitted = 0
     for chunk in count():
-        maps = stream.push(np.stack(list(islice(endless, per_chunk))))
-        n_rows = rows_per_step
+        stream.push(np.stack(list(islice(endless, per_chunk))))
+        n_rows = stream.n_windows
         if counted.is_over:
-            n_windows = max(0, (counted.n_frames - CLIP_LENGTH) // stride + 1)
-            n_rows = min(n_rows, n_windows - n_emitted)
+            n_fitting = max(0, (counted.n_frames - CLIP_LENGTH) // stride + 1)
+            n_rows = min(n_rows, n_fitting - n_emitted)
         if n_rows <= 0:
             return
         if chunk * per_chunk >= lead + _DELAY:
-            yield stream.finished(maps, n_rows)
+            yield stream.finished(n_rows)
             n_emitted += n_rows
 
 
@@ -96,64 +101,79 @@ class _SharedStream:
     """The network as a pipeline that remembers, between its stages, just what later positions still need."""
 
     def __init__(self, embedder: VideoEmbedder, stride: int) -> None:
-        self._embedder = embedder
-        trunk, side, n = embedder.trunk, embedder.frame_shape.crop, embedder.rows_per_step
-        gap = _STEP // stride  # positions between the maps of a window
-        stem, second, third = _Stem(trunk, stride), _Second(trunk, gap), _Third(trunk, gap)
-        reach = n + 2 * gap
+        self._embedder, self._stride = embedder, stride
+        self._n = n = max(1, embedder.rows_per_step // _STEPS_PER_CHUNK)  # positions at a time
+        self.n_windows = n * _STEPS_PER_CHUNK  # at a time
+        self._gap = gap = _STEP // stride  # positions between the maps of a window
+        trunk, side = embedder.trunk, embedder.frame_shape.crop
+        stem, second = _Stem(trunk, stride), _Second(trunk, gap)
         quarter, eighth = -(-side // 4), -(-side // 8)
         self._stem = embedder.program(
             f"shared {stride} stem", lambda: stem, ((n * stride + _STEM_REACH, 3, side, side),)
         )
         self._second = embedder.program(
-            f"shared {stride} second", lambda: second, ((reach, stem.outputs, quarter, quarter),) * 4
+            f"shared {stride} second", lambda: second, ((n + 2 * gap, stem.outputs, quarter, quarter),) * 4
         )
-        self._third = embedder.program(
-            f"shared {stride} third", lambda: third, ((reach, second.outputs, eighth, eighth),) * len(_SECOND)
-        )
-        self._later = embedder.program(
-            "after Mixed_3b",
-            lambda: _Joined(LaterStages(trunk, "Mixed_3b")),
-            ((n, third.outputs, eighth, eighth),) * len(_THIRD),
-        )
-        self._frames = _Memory(_STEM_REACH)
-        self._to_second = [_Memory(2 * gap) for _ in range(4)]
-        self._to_third = [_Memory(2 * gap) for _ in _SECOND]
+        parts = tuple((self.n_windows, channels, eighth, eighth) for channels in second.in_space.channels)
+        self._windows = embedder.program("windows", lambda: Windows(trunk), parts * PLACES)
+        self._frames = _Memory(_STEM_REACH, self.n_windows * stride)
+        self._to_second = [_Memory(2 * gap, self.n_windows) for _ in range(4)]
         # The map of the last place comes last; the others wait for it.
-        self._to_windows = [_Memory(place * gap) for place in reversed(range(len(_THIRD)))]
+        waiting = ((PLACES - 1 - _PLACES.index(kind)) * gap for kind in range(len(_SECOND)))
+        self._to_windows = [[_Memory(n_rows, self.n_windows) for _ in parts] for n_rows in waiting]
 
-    def push(self, frames: Pixels) -> Kinds:
-        """Take a chunk of frames (n, H, W, 3); give the maps of each place of the windows that became complete."""
-        kinds = self._stem(self._frames.before(self._embedder.tensor(frames)))
-        kinds = self._second(*(memory.before(maps) for memory, maps in zip(self._to_second, kinds, strict=True)))
-        kinds = self._third(*(memory.before(maps) for memory, maps in zip(self._to_third, kinds, strict=True)))
-        return tuple(memory.before(maps) for memory, maps in zip(self._to_windows, kinds, strict=True))
+    def push(self, frames: Pixels) -> None:
+        """Take a chunk of frames (n_windows * stride, H, W, 3)."""
+        for first in range(0, len(frames), self._n * self._stride):
+            some = self._embedder.tensor(frames[first : first + self._n * self._stride])
+            kinds = self._stem(self._frames.before(some))
+            maps = self._second(*(memory.before(kind) for memory, kind in zip(self._to_second, kinds, strict=True)))
+            for memory, rows in zip(chain.from_iterable(self._to_windows), maps, strict=True):
+                memory.before(rows)
 
-    def finished(self, places: Kinds, n_rows: int) -> FloatArray:
-        """The vectors of the first `n_rows` windows."""
-        (vectors,) = self._later(*(maps[:n_rows] for maps in places))
-        return vectors.float().cpu().numpy().copy()
+    def finished(self, n_rows: int) -> FloatArray:
+        """The vectors of the first `n_rows` of the windows that the last chunk completed."""
+        parts = (
+            memory.rows[first : first + self.n_windows]
+            for place, kind in enumerate(_PLACES)
+            for memory in self._to_windows[kind]
+            for first in [(place - _PLACES.index(kind)) * self._gap]
+        )
+        (vectors,) = self._windows(*parts)
+        return vectors[:n_rows].float().cpu().numpy().copy()
 
 
 class _Memory:
-    """The last rows of a stream that comes in chunks of one size: zeros at first. One buffer serves all chunks."""
+    """The last rows of a stream, zeros at first; rows come a step at a time, and move up once in a chunk of steps."""
 
-    def __init__(self, n_kept: int) -> None:
-        self._n_kept = n_kept
-        self._buffer: Tensor | None = None
+    def __init__(self, n_kept: int, n_chunk: int) -> None:
+        self._n_kept, self._n_chunk, self._n_taken = n_kept, n_chunk, 0
+        self.rows = torch.empty(0)  # the remembered rows, then those of the chunk
 
     def before(self, rows: Tensor) -> Tensor:
         """The remembered rows, then `rows`, valid until the next call."""
-        kept, n = self._n_kept, len(rows)
-        if self._buffer is None:
+        kept, chunk, n = self._n_kept, self._n_chunk, len(rows)
+        if not len(self.rows):
             is_last = rows.is_contiguous(memory_format=torch.channels_last)
             layout = torch.channels_last if is_last else torch.contiguous_format
-            self._buffer = rows.new_zeros(kept + n, *rows.shape[1:]).contiguous(memory_format=layout)
-        for row in range(0, kept, n):  # in steps, because source and target must not overlap
-            stop = min(row + n, kept)
-            self._buffer[row:stop] = self._buffer[row + n : stop + n]
-        self._buffer[kept:] = rows
-        return self._buffer
+            self.rows = rows.new_zeros(kept + chunk, *rows.shape[1:]).contiguous(memory_format=layout)
+        if self._n_taken == chunk:
+            for row in range(0, kept, chunk):  # in steps, because source and target must not overlap
+                stop = min(row + chunk, kept)
+                _copy(self.rows[row + chunk : stop + chunk], self.rows[row:stop])
+            self._n_taken = 0
+        first = self._n_taken
+        self._n_taken += n
+        _copy(rows, self.rows[kept + first : kept + first + n])
+        return self.rows[first : first + kept + n]
+
+
+def _copy(source: Tensor, target: Tensor) -> None:
+    """On a processor by NumPy: PyTorch wakes its threads for every few rows, which takes longer than the copy."""
+    if target.device.type == "cpu" and target.dtype == torch.float32:
+        np.copyto(target.numpy(), source.numpy())
+    else:
+        target.copy_(source)
 
 
 class _Counted:
@@ -180,12 +200,12 @@ class _Stem(nn.Module):
 
     def __init__(self, trunk: InceptionTrunk, stride: int) -> None:
         super().__init__()
-        first, pointwise = _folded(trunk, "Conv3d_1a_7x7"), _folded(trunk, "Conv3d_2b_1x1")
+        first, pointwise = folded_unit(trunk, "Conv3d_1a_7x7"), folded_unit(trunk, "Conv3d_2b_1x1")
         taps = first.weight.unbind(2)
         self.stride, self.outputs = stride, len(pointwise.bias)
-        self.parts = _frozen(*(torch.cat(taps[k : k + 2], dim=1) for k in (0, 2, 4, 6)))
-        (self.bias,) = _frozen(first.bias)
-        self.weight_2b, self.bias_2b = _frozen(pointwise.weight[:, :, 0], pointwise.bias)
+        self.parts = frozen(*(torch.cat(taps[k : k + 2], dim=1) for k in (0, 2, 4, 6)))
+        (self.bias,) = frozen(first.bias)
+        self.weight_2b, self.bias_2b = frozen(pointwise.weight[:, :, 0], pointwise.bias)
 
     def forward(self, frames: Tensor) -> Kinds:
         """(positions * stride + 6, 3, H, W) -> 4 x (positions, channels, H / 4, W / 4)."""
@@ -203,7 +223,7 @@ class _Stem(nn.Module):
         return tuple(self._rest(maps) for maps in (p2 + p34, c + p3, c, c + p34))
 
     def _rest(self, maps: Tensor) -> Tensor:
-        return F.relu(F.conv2d(_pooled(F.relu(maps)), self.weight_2b, self.bias_2b))
+        return F.relu(F.conv2d(pooled(F.relu(maps)), self.weight_2b, self.bias_2b))
 
 
 class _Taps(nn.Module):
@@ -212,8 +232,8 @@ class _Taps(nn.Module):
     def __init__(self, conv: Folded, seen: Sequence[Context], gap: int) -> None:
         super().__init__()
         self.seen, self.gap, self.outputs = seen, gap, len(conv.bias)
-        self.taps = _frozen(*conv.weight.unbind(2))
-        (self.bias,) = _frozen(conv.bias)
+        self.taps = frozen(*conv.weight.unbind(2))
+        (self.bias,) = frozen(conv.bias)
 
     def forward(self, kinds: Kinds) -> Kinds:
         """Kinds of (positions + 2 gap, inputs, H, W) -> for each context (positions, outputs, H, W), not negative."""
@@ -227,68 +247,16 @@ class _Taps(nn.Module):
 
 
 class _Second(nn.Module):
-    """Kinds A, B, C, F -> 6 kinds: Conv3d_2c_3x3, MaxPool3d_3a_3x3 and those parts of Mixed_3b that see one map only.
-
-    These parts are, along the channels: b0, b1a, b2a, and the maximum in space of b3a.
-    """
+    """Kinds A, B, C, F -> 6 kinds: Conv3d_2c_3x3, MaxPool3d_3a_3x3 and what Mixed_3b computes of each map by itself."""
 
     def __init__(self, trunk: InceptionTrunk, gap: int) -> None:
         super().__init__()
-        self.conv = _Taps(_folded(trunk, "Conv3d_2c_3x3"), _SECOND, gap)
-        parts = [_folded(trunk, f"Mixed_3b.{name}") for name in ("b0", "b1a", "b2a")]
-        self.weight, self.bias = _frozen(
-            torch.cat([part.weight[:, :, 0] for part in parts]), torch.cat([part.bias for part in parts])
-        )
-        self.outputs = len(self.bias) + self.conv.outputs
+        self.conv = _Taps(folded_unit(trunk, "Conv3d_2c_3x3"), _SECOND, gap)
+        self.in_space = InSpace(trunk.get_submodule(FIRST_STAGE))
 
     def forward(self, *kinds: Tensor) -> Kinds:
-        """4 x (positions + 2 gap, channels, H, W) -> 6 x (positions, channels, H / 2, W / 2)."""
-        pooled = [_pooled(maps) for maps in self.conv(kinds)]
-        return tuple(
-            torch.cat([F.relu(F.conv2d(maps, self.weight, self.bias)), F.max_pool2d(maps, 3, 1, 1)], dim=1)
-            for maps in pooled
-        )
-
-
-class _Third(nn.Module):
-    """6 kinds -> the maps of each of the 8 places of a window: the rest of Mixed_3b."""
-
-    def __init__(self, trunk: InceptionTrunk, gap: int) -> None:
-        super().__init__()
-        b0, b1a, b2a = (len(_folded(trunk, f"Mixed_3b.{name}").bias) for name in ("b0", "b1a", "b2a"))
-        pooled = _folded(trunk, "Mixed_3b.b3b")
-        self.gap, self.parts = gap, [b0, b1a, b2a, pooled.weight.shape[1]]
-        self.b1b = _Taps(_folded(trunk, "Mixed_3b.b1b"), _THIRD, gap)
-        self.b2b = _Taps(_folded(trunk, "Mixed_3b.b2b"), _THIRD, gap)
-        self.weight, self.bias = _frozen(pooled.weight[:, :, 0], pooled.bias)
-        self.outputs = b0 + self.b1b.outputs + self.b2b.outputs + len(self.bias)
-
-    def forward(self, *kinds: Tensor) -> Kinds:
-        """6 x (positions + 2 gap, channels, H, W) -> 8 x (positions, channels, H, W)."""
-        b0, b1a, b2a, maximum = zip(*(torch.split(maps, self.parts, dim=1) for maps in kinds), strict=True)
-        return tuple(
-            torch.cat([_seen_by(1, b0[context[1]], self.gap), b1b, b2b, self._b3b(maximum, context)], dim=1)
-            for context, b1b, b2b in zip(_THIRD, self.b1b(b1a), self.b2b(b2a), strict=True)
-        )
-
-    def _b3b(self, maximum: Kinds, context: Context) -> Tensor:
-        highest, *others = (_seen_by(tap, maximum[kind], self.gap) for tap, kind in _pairs(context))
-        for other in others:
-            highest = torch.maximum(highest, other)
-        return F.relu(F.conv2d(highest, self.weight, self.bias))
-
-
-class _Joined(nn.Module):
-    """The maps of each place of a window, put together, and what follows."""
-
-    def __init__(self, later: nn.Module) -> None:
-        super().__init__()
-        self.later = later
-
-    def forward(self, *places: Tensor) -> Kinds:
-        """8 x (windows, channels, H, W) -> what `later` gives for (windows, channels, 8, H, W)."""
-        outputs: Kinds = self.later(torch.stack(places, dim=2))
-        return outputs
+        """4 x (positions + 2 gap, channels, H, W) -> 6 x 4 x (positions, channels, H / 2, W / 2)."""
+        return tuple(chain.from_iterable(self.in_space(pooled(maps)) for maps in self.conv(kinds)))
 
 
 def _pairs(context: Context) -> list[tuple[int, int]]:
@@ -306,20 +274,3 @@ def _total(maps: list[Tensor]) -> Tensor:
     for more in maps[2:]:
         total += more
     return total
-
-
-def _pooled(maps: Tensor) -> Tensor:
-    """The maximum of 3 x 3 at every second place; where `same_padding` is uneven, ceil_mode pads the end."""
-    padding = [same_padding(int(size), 3, 2)[0] for size in maps.shape[2:]]
-    return F.max_pool2d(maps, 3, 2, padding, ceil_mode=True)
-
-
-def _folded(trunk: InceptionTrunk, name: str) -> Folded:
-    unit = trunk.get_submodule(name)
-    if not isinstance(unit, ConvUnit):
-        raise ValueError(f"{name} is not the unit of an I3D")
-    return folded_weights(unit)
-
-
-def _frozen(*tensors: Tensor) -> nn.ParameterList:
-    return nn.ParameterList(nn.Parameter(tensor.contiguous(), requires_grad=False) for tensor in tensors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeGuard
 
 import numpy as np
 
@@ -24,6 +24,11 @@ class StageVectors:
 
     fingerprint: str
     dim: int
+
+
+def sees_landmarks(model: object) -> TypeGuard[LandmarkEmbedder]:
+    """Whether a model is shown landmarks instead of pictures."""
+    return bool(getattr(model, "sees_landmarks", False))
 
 
 def trunk_fingerprint(model: Embedder | LandmarkEmbedder) -> str:

@@ -1,10 +1,11 @@
 """Which videos, subtitles and annotations a corpus has, from a plain folder, a CSV file or our JSON manifest.
 
-A plain folder holds videos, also in folders within it. The subtitles of `news/a.mp4` are `news/a.vtt` or
-`news/subtitles/a.vtt`, with any subtitle suffix, or with a language between: `a.en.vtt`. Where the folder holds
-corpus.json or else corpus.csv, that file names videos and subtitles instead. Annotations are in corpus.json, or in
-annotations.csv beside the folder's other files. Where box_left, box_top, box_right and box_bottom say in which part of
-the picture the signer is, they are fractions of its width and height, counted from the upper left corner.
+A plain folder holds videos, or landmarks (.pose) that stand for them, also in folders within it. The subtitles of
+`news/a.mp4` are `news/a.vtt` or `news/subtitles/a.vtt`, with any subtitle suffix, or with a language between:
+`a.en.vtt`. Where the folder holds corpus.json or else corpus.csv, that file names videos and subtitles instead.
+Annotations are in corpus.json, or in annotations.csv beside the folder's other files. Where box_left, box_top,
+box_right and box_bottom say in which part of the picture the signer is, they are fractions of its width and height,
+counted from the upper left corner.
 
 No video is opened, so the time of an annotation stays as it was given, in ms or as a frame, until `placed` puts it on
 the video's time axis. The id of a video is its path from the folder without the suffix, the same on every machine.
@@ -22,7 +23,7 @@ from signspot.domain.spans import FRAME_MS, TimeAxis
 from signspot.domain.words import Word
 from signspot.errors import FormatError
 from signspot.formats.intake import is_folder, is_there
-from signspot.formats.places import VIDEO_SUFFIXES, Found, Listing, Place, Problem, natural, nfc, unread
+from signspot.formats.places import RECORDING_SUFFIXES, Found, Listing, Place, Problem, natural, nfc, recordings, unread
 from signspot.formats.records import (
     BOX_FIELDS,
     RIGHTS_FIELDS,
@@ -203,7 +204,7 @@ def _from_records(rows: Iterable[Record], place: Place) -> Iterator[_Item]:
 
 def _episode(row: Record, place: Place, subtitles: Found | None, rights: Rights) -> Episode:
     video = place.find(row.text("video"))
-    if video.suffix not in VIDEO_SUFFIXES:
+    if video.suffix not in RECORDING_SUFFIXES:
         raise ValueError(f"{video.suffix or 'no suffix'} is no suffix of a video")
     return Episode(
         video_id=row.text("video_id") or _video_id(video),
@@ -246,8 +247,7 @@ def _is_subtitles(folder: Found) -> bool:
 
 def _episodes_in(here: Listing, beside: list[Listing], others: list[Found]) -> Iterator[_Item]:
     """The videos of one folder with their subtitles; `others` receives what is neither."""
-    videos = [file for file in here.files if file.suffix in VIDEO_SUFFIXES]
-    rest = [file for file in here.files if file.suffix not in VIDEO_SUFFIXES]
+    videos, rest = recordings(here.files)
     rest += [file for listing in beside for file in listing.files]
     stems = {video.stem for video in videos}
     subtitles: dict[str, list[Found]] = {}
@@ -258,7 +258,7 @@ def _episodes_in(here: Listing, beside: list[Listing], others: list[Found]) -> I
             subtitles.setdefault(stem, []).append(file)
         elif file.suffix in SUBTITLE_SUFFIXES and file.suffix != ".xml":
             yield Problem(str(file.path), "subtitles without a video", "give them the name of their video")
-        elif file.name != "annotations.csv" and not (file.suffix == ".pose" and file.stem in stems):
+        elif file.name != "annotations.csv":
             others.append(file)
     for video in videos:
         own = subtitles.get(video.stem, [])

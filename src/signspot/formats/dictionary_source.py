@@ -3,6 +3,7 @@
 A plain folder holds clips named after their word (`apple.mp4`) or folders named after it (`apple/anything.mp4`).
 A number at the end, `apple_2.mp4` or `apple (2).mp4`, says that this is a further form of the sign: the variant "2".
 Other underscores, spaces and "-" join a phrase: `ice_cream.mp4` is the word ice-cream. Deeper folders are not read.
+Where there is no clip of that name, a file of landmarks, `apple.pose`, stands for one.
 Where the folder holds dictionary.json or else dictionary.csv, that file says it all instead. Its kept_start and
 kept_stop, in frames at 25 a second, say which part of a clip shows the sign: the first frame, and the one after the
 last. Its box_left, box_top, box_right and box_bottom, in fractions of the picture's width and height, say where the
@@ -29,7 +30,7 @@ from signspot.domain.words import normalise
 from signspot.errors import DictionaryError, FormatError
 from signspot.formats.entry_features import FEATURES_FILE
 from signspot.formats.intake import is_folder, is_there
-from signspot.formats.places import VIDEO_SUFFIXES, Found, Place, Problem, nfc, unread
+from signspot.formats.places import RECORDING_SUFFIXES, Found, Place, Problem, nfc, recordings, unread
 from signspot.formats.records import (
     BOX_FIELDS,
     RIGHTS_FIELDS,
@@ -145,15 +146,13 @@ def _unique(items: Iterable[_Item]) -> tuple[list[Entry], list[Problem]]:
 def _from_folder(place: Place) -> Iterator[_Item]:
     top = place.listing()
     yield from top.problems
-    others = [file for file in top.files if file.suffix not in VIDEO_SUFFIXES]
-    for file in top.files:
-        if file.suffix in VIDEO_SUFFIXES:
-            yield _clip(file, *_word_and_variant(file.stem))
+    clips, others = recordings(top.files)
+    yield from (_clip(file, *_word_and_variant(file.stem)) for file in clips)
     for folder in top.folders:
         text, variant = _word_and_variant(folder.name)
         inside = place.listing(folder)
-        clips = [file for file in inside.files if file.suffix in VIDEO_SUFFIXES]
-        others += [file for file in inside.files if file.suffix not in VIDEO_SUFFIXES]
+        clips, left = recordings(inside.files)
+        others += left
         yield from inside.problems
         yield from (
             Problem(str(deeper.path), "is too deep and not read", "move its clips up") for deeper in inside.folders
@@ -210,7 +209,7 @@ def _from_records(rows: Iterable[Record], place: Place) -> Iterator[_Item]:
 def _entry(row: Record, place: Place, rights: Rights) -> Entry:
     needs_file = row.has("file") or not row.has("entry_id") or not _has_features(place.root)
     file = place.find(row.text("file")) if needs_file else None
-    if file and file.suffix not in VIDEO_SUFFIXES:
+    if file and file.suffix not in RECORDING_SUFFIXES:
         raise ValueError(f"{file.suffix or 'no suffix'} is no suffix of a video")
     signer = Signer(row.text("signer"), row.claim("left_handed")) if row.has("signer") else None
     return Entry(

@@ -21,6 +21,8 @@ from signspot.errors import one_line
 VIDEO_SUFFIXES = frozenset(
     (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".flv", ".wmv", ".ogv")
 )
+LANDMARK_SUFFIX = ".pose"  # a file of landmarks: it belongs to the video of its name, or stands for one
+RECORDING_SUFFIXES = VIDEO_SUFFIXES | {LANDMARK_SUFFIX}
 _MAX_NAME = 4096  # characters of a path
 _DRIVE = re.compile("[A-Za-z]:")
 _DIGITS = re.compile("([0-9]+)")
@@ -184,6 +186,15 @@ def nfc(text: str) -> str:
 def natural(name: str) -> tuple[str | int, ...]:
     """A sort key that counts: apple_2 before apple_10."""
     return tuple(int(part) if at % 2 else part for at, part in enumerate(_DIGITS.split(name)))
+
+
+def recordings(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
+    """Part videos, and landmarks that stand for one, from other files; landmarks beside their video are neither."""
+    all_files = list(files)
+    videos = {file.stem for file in all_files if file.suffix in VIDEO_SUFFIXES}
+    known = [file for file in all_files if file.suffix in RECORDING_SUFFIXES]
+    own = [file for file in known if file.suffix != LANDMARK_SUFFIX or file.stem not in videos]
+    return own, [file for file in all_files if file.suffix not in RECORDING_SUFFIXES]
 
 
 def unread(files: Iterable[Found], where: Path, kind: str = "videos") -> list[Problem]:

@@ -24,8 +24,9 @@ _TICKS_PER_SECOND = 90_000  # of the MPEG clock: exact for 25, 29.97 and 60 pict
 _TICK = Fraction(1, _TICKS_PER_SECOND)
 _MAX_SIDE = 8192
 _BT709 = 1  # the code of the ITU-T H.273 tables for colour primaries and transfer
-# One thread: with more, the bytes depend on the number of processors. Key pictures every two seconds: jumping is quick.
-_ENCODER_OPTIONS = {"preset": "veryfast", "crf": "21", "threads": "1", "g": "50"}
+# Key pictures every two seconds: jumping is quick.
+_ENCODER_OPTIONS = {"preset": "veryfast", "crf": "21", "g": "50"}
+_OVERLAY_THREADS = 2  # the encoder takes most of the time
 # The index comes first, so that browsers start at once; no date or version, so that equal input gives equal bytes.
 # A late start is stored in ticks of the movie's own clock, which by default has only whole milliseconds.
 _CONTAINER_OPTIONS = {"movflags": "+faststart", "fflags": "+bitexact", "movie_timescale": str(_TICKS_PER_SECOND)}
@@ -34,16 +35,18 @@ _CONTAINER_OPTIONS = {"movflags": "+faststart", "fflags": "+bitexact", "movie_ti
 class VideoWriter:
     """Writes pictures of one size, each at its own time; the file appears when the `with` block ends well.
 
-    A side of odd length grows by one pixel, as H.264 in its common form needs even sides.
+    A side of odd length grows by one pixel, as H.264 in its common form needs even sides. The bytes depend on
+    `threads`, which is therefore never taken from the number of processors.
     """
 
-    def __init__(self, path: Path, *, width: int, height: int, overwrite: bool = False) -> None:
+    def __init__(self, path: Path, *, width: int, height: int, overwrite: bool = False, threads: int = 1) -> None:
         if path.suffix.lower() != ".mp4":
             raise InputError(path, "is no name of an MP4 video", "use a name that ends in .mp4")
         if not (1 <= width <= _MAX_SIDE and 1 <= height <= _MAX_SIDE):
             raise InputError(path, f"a video of {width} x {height} pixels cannot be written", f"up to {_MAX_SIDE} can")
         refuse_existing(path, overwrite=overwrite)
         self._path, self._overwrite = path, overwrite
+        self._encoder_options = {**_ENCODER_OPTIONS, "threads": str(threads)}
         self._shape = (height, width, 3)
         self._last_tick = -1
         self._reformatter = VideoReformatter()
@@ -55,7 +58,7 @@ class VideoWriter:
                 # Absolute, because FFmpeg takes what stands before a colon for a protocol.
                 self._container = av.open(str(temporary.absolute()), "w", format="mp4", options=_CONTAINER_OPTIONS)
                 stack.callback(self._close)
-                self._stream = self._container.add_stream("libx264", options=_ENCODER_OPTIONS)
+                self._stream = self._container.add_stream("libx264", options=self._encoder_options)
             self._describe_pictures()
             stack.push(self._flush)
             self._stack = stack.pop_all()
@@ -95,9 +98,11 @@ class VideoWriter:
         codec.color_primaries = codec.color_trc = _BT709
 
     def _frame(self, pixels: Pixels, tick: int) -> av.VideoFrame:
-        even = np.pad(pixels, [(0, pixels.shape[0] % 2), (0, pixels.shape[1] % 2), (0, 0)], mode="edge")
+        height, width = pixels.shape[:2]
+        if height % 2 or width % 2:
+            pixels = np.pad(pixels, [(0, height % 2), (0, width % 2), (0, 0)], mode="edge")
         colours = {"dst_colorspace": Colorspace.ITU709, "dst_color_range": ColorRange.MPEG}
-        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(even), format="rgb24")
+        frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(pixels), format="rgb24")
         frame = self._reformatter.reformat(frame, format="yuv420p", **colours)
         frame.pts, frame.time_base, frame.duration = tick, _TICK, FRAME_MS * _TICKS_PER_SECOND // 1000
         return frame
@@ -143,6 +148,7 @@ def write_overlay(
     at a time and may be of any size.
     """
     overlay = Overlay(answer)
-    with VideoWriter(path, width=WIDTH, height=overlay.layout.height, overwrite=overwrite) as writer:
+    size = {"width": WIDTH, "height": overlay.layout.height}
+    with VideoWriter(path, **size, overwrite=overwrite, threads=_OVERLAY_THREADS) as writer:
         for pixels, time_ms in frames:
             writer.write(overlay.draw(pixels, time_ms), time_ms)

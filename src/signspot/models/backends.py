@@ -7,9 +7,9 @@ is called again.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from signspot.errors import EnvironmentProblem, InputError, MissingExtra
+from signspot.models.openvino_graph import openvino_model
 
 Program = Callable[..., tuple[Tensor, ...]]
 Choice = Literal["auto", "torch", "openvino", "openvino-bf16"]
@@ -100,12 +101,12 @@ class OpenVinoBackend:
     def compiled(self, network: nn.Module, examples: tuple[Tensor, ...]) -> Program:
         """Compile for exactly these shapes; a batch with fewer rows is filled up with zeros and cut again."""
         openvino = _openvino()
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")  # the two libraries warn about each other's age
-            model = openvino.convert_model(torch.export.export(network.eval(), examples))
+        model = openvino_model(openvino, network.eval(), [tuple(example.shape) for example in examples])
         compiled = openvino.Core().compile_model(model, "CPU", self._settings())
         request = compiled.create_infer_request()
         n_rows = len(examples[0])
+        del network, model  # weights are packed now
+        _trim_memory()
 
         def run(*inputs: Tensor) -> tuple[Tensor, ...]:
             missing = n_rows - len(inputs[0])
@@ -149,6 +150,13 @@ def _openvino() -> ModuleType:
         raise MissingExtra.named("the backend openvino", "openvino") from error
     module: ModuleType = openvino
     return module
+
+
+def _trim_memory() -> None:
+    """Give back what the compiler has freed: glibc would keep about 100 MB of it for later."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
+    if trim is not None:
+        trim(0)
 
 
 def _arranged(tensor: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from signspot.models.networks import Setting
 from signspot.models.staged import CONTINUOUS, DICTIONARY, StagedModel
 from signspot.models.trunk import InceptionTrunk
 
-_FULL_SIZE_ROWS = 2  # clips or positions of a full-size I3D a program takes at a time: 4 take 1.2 GB instead of 0.96
+_FULL_SIZE_ROWS = 2  # clips of a full-size I3D that a program takes at a time; more take more memory
 _MOST_ROWS = 64  # of a small one: more gain nothing
 _FEW_ROWS = 8  # where there are few clips, as in a dictionary entry: a program computes all its rows
 _GET_AGAIN = "get the file again, or import it again"
@@ -123,7 +123,7 @@ class VideoEmbedder(StagedModel):
     def program(self, key: str, make: Callable[[], nn.Module], shapes: tuple[tuple[int, ...], ...]) -> Program:
         """The network that `make` builds, compiled at the first use for inputs of these shapes."""
         if key not in self._programs:
-            examples = tuple(torch.zeros(shape) for shape in shapes)
+            examples = tuple(torch.empty(shape) for shape in shapes)  # nobody looks at their numbers
             self._programs[key] = self.settings.backend.compiled(make(), examples)
         return self._programs[key]
 
@@ -147,7 +147,7 @@ def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", 
     try:
         trunk, head = networks_of(checkpoint)
         if isinstance(trunk, LandmarkEncoder):
-            fix = "use it with `signspot lookup` or `signspot friends`; `signspot models list` shows the others"
+            fix = "name it with --model, or open it with `load_model`; `signspot models list` shows the others"
             raise InputError(where, "sees landmarks, not pictures", fix)
         settings = EmbedderSettings(
             name=checkpoint.card.name,

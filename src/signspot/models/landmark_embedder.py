@@ -6,9 +6,10 @@ import copy
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray
+from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, FrameShape
 from signspot.errors import InputError
 from signspot.models.checkpoints import Checkpoint, load_checkpoint, networks_of
 from signspot.models.head import Head
@@ -21,16 +22,21 @@ _ROWS_AT_ONCE = 256
 class LandmarkEmbedder(StagedModel):
     """Landmarks -> encoder -> head -> rows of length 1. The networks given are copied."""
 
+    sees_landmarks = True
+    backend = "torch-fp32"
+    # It takes no pictures. What finds its landmarks looks at the signer, where a recording says where that is.
+    frame_shape = FrameShape(side=1, crop=1, keep_aspect=True, signer_box=True)
+
     def __init__(self, trunk: LandmarkEncoder, head: Head | None, *, name: str, threshold: float = 0.0) -> None:
         self.name, self.threshold = name, threshold
         self._trunk = copy.deepcopy(trunk).eval()
         super().__init__(self._trunk, copy.deepcopy(head).eval() if head is not None else None, {"sees": "landmarks"})
 
-    def embed(self, clips: FloatArray) -> FloatArray:
+    def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         """(n, 16, 258) -> (n, dim) float32 rows of length 1."""
         return self.head_vectors(self.trunk_vectors(clips))
 
-    def trunk_vectors(self, clips: FloatArray) -> FloatArray:
+    def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         """(n, 16, 258), zeros where nothing was detected -> (n, trunk dim) float32."""
         if clips.shape[1:] != (CLIP_LENGTH, LANDMARK_DIM):
             raise ValueError(f"landmarks of shape {clips.shape} instead of (n, {CLIP_LENGTH}, {LANDMARK_DIM})")

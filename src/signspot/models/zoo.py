@@ -12,8 +12,11 @@ from signspot.errors import EnvironmentProblem, InputError, SignspotError
 from signspot.models.colour import ColourEmbedder
 
 SUFFIX = ".safetensors"
+LANDMARK_MODEL = "landmark-v1"  # of real signing, shipped: the one that people meet first
+COLOUR_MODEL = "colour"
+_LANDMARK_TRUNK = "landmark"  # what cards call it
 _SHIPPED = Path(__file__).parent / "shipped"
-_BUILT_IN = {"colour": ("mean colours: shows the path, knows nothing about signing", ColourEmbedder)}
+_BUILT_IN = {COLOUR_MODEL: ("mean colours: shows the path, knows nothing about signing", ColourEmbedder)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,17 @@ def models_folder(environment: Mapping[str, str]) -> Path:
 
 
 def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", folder: Path | None = None) -> Embedder:
-    """A model by its name, or by the path of its .safetensors file."""
+    """A model by its name, or by the path of its .safetensors file; its card says whether it sees landmarks."""
     if str(name) in _BUILT_IN:
         return _BUILT_IN[str(name)][1]()
     path = model_path(name, folder)
     # torch is loaded only when a network is.
+    from signspot.models.checkpoints import read_card
     from signspot.models.embedder import embedder_from_checkpoint
+    from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
 
+    if read_card(path).architecture.split("+")[0] == _LANDMARK_TRUNK:
+        return landmark_embedder_from_checkpoint(path)
     return embedder_from_checkpoint(path, backend=backend, device=device)
 
 

@@ -51,8 +51,15 @@ class Friends:
     relation: Relation
     entry: Entry  # of the first dictionary
     other: Entry  # of the second
-    cosine: float
-    closeness: float  # the cosine beyond what is usual for these two words
+    cosine: float | None  # None: they were compared part by part
+    closeness: float  # the cosine beyond what is usual for these two words; by parts: log odds that the form is one
+
+    @property
+    def likeness(self) -> str:
+        """How alike the two are, for people."""
+        if self.cosine is None:
+            return f"log odds {self.closeness:.1f}"
+        return f"closeness {self.closeness:.2f}, cosine {self.cosine:.2f}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,20 +78,40 @@ def friends(first: Shelf, second: Shelf, options: FriendOptions = FriendOptions(
     """All pairs worth showing: false friends, then words in both that differ, then cognates; the closest first."""
     if not first.entries or not second.entries:
         return ()
-    words, other_words = _words(first.entries), _words(second.entries)
+    words, other_words = words_of(first.entries), words_of(second.entries)
     cosine, entry_at, other_at = _word_cosines(first, second, words, other_words)
     usual = (_usual(cosine, options.neighbours) + _usual(cosine.T, options.neighbours).T) / np.float32(2)
     closeness: FloatArray = cosine - usual
     same_form = (closeness >= options.least_closeness) & _among_first(closeness, options.rank)
     same_form &= _among_first(closeness.T, options.rank).T
-    place = {word: number for number, word in enumerate(other_words)}
+    return told(Compared(words, other_words, cosine, closeness, same_form, entry_at, other_at), first, second)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """All words of one dictionary with all of another; every array is (n_words, n_other_words)."""
+
+    words: list[Word]
+    other_words: list[Word]
+    cosine: FloatArray | None
+    closeness: FloatArray
+    same_form: npt.NDArray[np.bool_]
+    entry_at: Numbers  # the entries that speak for their words
+    other_at: Numbers
+
+
+def told(compared: Compared, first: Shelf, second: Shelf) -> tuple[Friends, ...]:
+    """The pairs of the same form and those of the same word, in the order in which people look at them."""
+    place = {word: number for number, word in enumerate(compared.other_words)}
     found: list[Friends] = []
-    for i, word in enumerate(words):
-        of_interest = {*np.flatnonzero(same_form[i]).tolist(), *([place[word]] if word in place else [])}
+    for i, word in enumerate(compared.words):
+        of_interest = {*np.flatnonzero(compared.same_form[i]).tolist(), *([place[word]] if word in place else [])}
         for j in sorted(of_interest):
-            relation = _relation(same_word=word == other_words[j], same_form=bool(same_form[i, j]))
-            entry, other = first.entries[entry_at[i, j]], second.entries[other_at[i, j]]
-            found.append(Friends(relation, entry, other, float(cosine[i, j]), float(closeness[i, j])))
+            same_form = bool(compared.same_form[i, j])
+            relation = _relation(same_word=word == compared.other_words[j], same_form=same_form)
+            entry, other = first.entries[compared.entry_at[i, j]], second.entries[compared.other_at[i, j]]
+            cosine = None if compared.cosine is None else float(compared.cosine[i, j])
+            found.append(Friends(relation, entry, other, cosine, float(compared.closeness[i, j])))
     order = {Relation.FALSE_FRIEND: 0, Relation.DIFFERENT_FORM: 1, Relation.COGNATE: 2}
     return tuple(sorted(found, key=lambda one: (order[one.relation], -one.closeness, one.entry.word, one.other.word)))
 
@@ -95,7 +122,8 @@ def _relation(*, same_word: bool, same_form: bool) -> Relation:
     return Relation.COGNATE if same_form else Relation.DIFFERENT_FORM
 
 
-def _words(entries: Sequence[Entry]) -> list[Word]:
+def words_of(entries: Sequence[Entry]) -> list[Word]:
+    """The words of some entries, sorted."""
     return sorted({entry.word for entry in entries})
 
 

@@ -77,12 +77,16 @@ def window_at(points: FloatArray, start: float, length: float) -> FloatArray:
 
 def multi_rate_windows(points: FloatArray, rates: Rates = Rates()) -> Iterator[FloatArray]:
     """For each length the windows (n_windows, 16, 258) around the same frames: those of the usual 16-frame grid."""
-    grid = WindowGrid(len(points), stride=rates.stride)
+    starts = WindowGrid(len(points), stride=rates.stride).starts()
     for length in rates.lengths:
-        starts = grid.starts() + (CLIP_LENGTH - length) / 2
-        offsets = (np.arange(CLIP_LENGTH) + 0.5) * (length / CLIP_LENGTH) - 0.5
-        windows = points_at(points, (starts[:, None] + offsets).ravel())
-        yield windows.reshape(len(grid), CLIP_LENGTH, LANDMARK_DIM)
+        yield windows_around(points, starts, length)
+
+
+def windows_around(points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:
+    """Windows of `length` frames brought to 16, with the middle of the usual windows at `starts`: (n, 16, 258)."""
+    offsets = (np.arange(CLIP_LENGTH) + 0.5) * (length / CLIP_LENGTH) - 0.5 + (CLIP_LENGTH - length) / 2
+    windows = points_at(points, (starts[:, None] + offsets).ravel())
+    return windows.reshape(len(starts), CLIP_LENGTH, LANDMARK_DIM)
 
 
 def best_over_rates(windows: Sequence[FloatArray], entries: FloatArray) -> FloatArray:

@@ -12,9 +12,10 @@ from signspot.domain.words import Word
 from signspot.evaluation.presence import Calibration, PresenceFit, absence_of
 from signspot.evaluation.ranking import Bools, Floats, Ints
 from signspot.spotting.peaks import find_peaks, spottings_at
+from signspot.spotting.rate_track import rates_of
 from signspot.spotting.refine import Refinement
 
-_DECIMALS = 5
+_DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
 _LOWEST = -1.01  # below every cosine, above what could not be compared
 
 
@@ -46,9 +47,12 @@ class Cohort:
         others = np.array([other != word for other in self.words], dtype=bool)
         if not others.any() or not len(windows):
             return np.full(len(windows), -1.0)
-        rows = np.nan_to_num(np.asarray(track.vectors[windows], np.float64), posinf=0, neginf=0)
-        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-        return np.asarray((rows @ self.vectors[others].T).max(axis=1))
+        highest = np.full(len(windows), -1.0)
+        for vectors in rates_of(track):
+            rows = np.nan_to_num(np.asarray(vectors[windows], np.float64), posinf=0, neginf=0)
+            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+            highest = np.maximum(highest, (rows @ self.vectors[others].T).max(axis=1))
+        return highest
 
 
 def candidates_of(similarity: SimilarityTrack, track: EmbeddingTrack, cohort: Cohort) -> Candidates:
@@ -56,14 +60,26 @@ def candidates_of(similarity: SimilarityTrack, track: EmbeddingTrack, cohort: Co
 
     Neighbouring windows are nearly the same, so a search counts as long as it has windows that share no frame.
     """
-    # Where nothing moves the curve is flat but for rounding, which must not make peaks of its own.
-    best, grid = np.round(similarity.best, _DECIMALS), similarity.grid
+    best, grid = np.round(_steadied(similarity.best), _DECIMALS), similarity.grid
     windows = find_peaks(best, grid.starts(), _LOWEST, grid.length)
     cosine = best[windows].astype(np.float64)
     n_searched = max(1, int((best > _LOWEST).sum()) * grid.stride // grid.length)
     fixed = np.broadcast_to(np.log([n_searched, max(1, len(similarity.entries))]), (len(windows), 2))
     margin = cosine - cohort.highest(track, windows, similarity.word)
     return Candidates(windows, np.c_[cosine, margin, fixed])
+
+
+def _steadied(curve: FloatArray) -> FloatArray:
+    """The curve without the ripple of rounding: neighbours that are the same but for it get their highest value.
+
+    Where nothing moves, rounding alone would make peaks, and not the same ones on the next machine. Rounding to some
+    decimals does not help: a level that lies between two of them is torn in two.
+    """
+    if not len(curve):
+        return curve
+    with np.errstate(invalid="ignore"):  # windows that were not searched: -inf less -inf
+        starts = np.flatnonzero(np.r_[True, np.abs(np.diff(curve)) > 10**-_DECIMALS])
+    return np.repeat(np.maximum.reduceat(curve, starts), np.diff(np.r_[starts, len(curve)]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

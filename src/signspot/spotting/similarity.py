@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack, Vectors
+from signspot.spotting.rate_track import rates_of
 
 _ROWS_AT_ONCE = 4096  # a track of hours lies on the disk, and is never held whole
 _ENTRIES_AT_ONCE = 256
@@ -16,7 +17,10 @@ _SHORTEST = 1e-6  # a vector shorter than this has no direction
 
 
 def similarity(track: EmbeddingTrack, entries: EntryVectors) -> SimilarityTrack:
-    """Compare all windows with all entries; vectors that are zero or not finite score -inf and can never win."""
+    """Compare all windows with all entries; vectors that are zero or not finite score -inf and can never win.
+
+    Where a track has windows of several lengths, the most similar length counts.
+    """
     if track.fingerprint != entries.fingerprint:
         raise ValueError(f"{track.video_id}: windows by {track.fingerprint!r}, entries by {entries.fingerprint!r}")
     if not track.unit_rows:
@@ -24,10 +28,8 @@ def similarity(track: EmbeddingTrack, entries: EntryVectors) -> SimilarityTrack:
     references, usable_entries = _unit_rows(entries.vectors)
     cosine = np.empty((len(track.vectors), len(references)), np.float32)
     for first in range(0, len(cosine), _ROWS_AT_ONCE):
-        windows, usable_windows = _unit_rows(track.vectors[first : first + _ROWS_AT_ONCE])
-        block = np.clip(windows @ references.T, -1.0, 1.0)
-        block[~usable_windows, :] = -np.inf
-        cosine[first : first + _ROWS_AT_ONCE] = block
+        blocks = (_cosines(vectors[first : first + _ROWS_AT_ONCE], references) for vectors in rates_of(track))
+        cosine[first : first + _ROWS_AT_ONCE] = np.maximum.reduce(list(blocks))
     cosine[:, ~usable_entries] = -np.inf
     return SimilarityTrack(entries.word, track.video_id, track.grid, track.axis, entries.entries, cosine)
 
@@ -47,6 +49,14 @@ def similarities(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterat
             cosine = np.ascontiguousarray(together.cosine[:, first:last])
             yield replace(together, word=one.word, entries=one.entries, cosine=cosine)
             first = last
+
+
+def _cosines(vectors: Vectors, references: FloatArray) -> FloatArray:
+    """(n_windows, n_entries); -inf in the rows of unusable windows."""
+    windows, usable = _unit_rows(vectors)
+    cosine: FloatArray = np.clip(windows @ references.T, -1.0, 1.0)
+    cosine[~usable, :] = -np.inf
+    return cosine
 
 
 def _shelves(words: Sequence[EntryVectors]) -> Iterator[list[EntryVectors]]:

@@ -20,7 +20,7 @@ from signspot.domain.spans import FRAME_MS, MillisSpan
 from signspot.domain.tracks import Embedder, EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack
 from signspot.domain.words import Word
 from signspot.errors import InputError
-from signspot.evaluation.calibration import expected_calibration_error
+from signspot.evaluation.calibration import Reliability, reliability
 from signspot.evaluation.detections import claimed
 from signspot.evaluation.localisation import is_near
 from signspot.evaluation.presence import EVIDENCE, Calibration, PresenceFit, fit_presence
@@ -30,6 +30,7 @@ from signspot.features.store_disk import make_folder
 from signspot.formats.calibration_file import write_calibration
 from signspot.formats.corpus_source import CorpusSource, placed
 from signspot.formats.manifests import read_corpus, read_dictionary
+from signspot.media.plot_presence import AlarmFigure, ReliabilityFigure, plot_calibration
 from signspot.models.zoo import load_model
 from signspot.spotting.peaks import limited_to
 from signspot.spotting.presence import Cohort, candidates_of
@@ -43,6 +44,7 @@ from signspot.workflows.tracks import Progress, store_at, track_of
 Method = Literal["auto", "logistic", "isotonic"]
 
 SHOWN = 0.05  # probability of a finding that anybody looks at: below lie thousands of peaks that nobody sees
+RATES = (0.1, 0.3, 1.0, 3.0, 10.0)  # false alarms in an hour for each word that people ask for; rising
 _LARGEST_COHORT = 512  # clips
 _ENOUGH_TO_POOL = 1000  # right candidates: with fewer, pools are small and isotonic fits follow chance
 _MS_PER_HOUR = 3_600_000
@@ -62,6 +64,7 @@ class CalibrateRequest:
     method: Method = "auto"  # isotonic where at least 1,000 candidates are right, else logistic
     options: SpotOptions = SpotOptions()
     out: Path | None = None  # None: where `spot` finds it
+    plot: Path | None = None  # a picture of how far promises hold
     overwrite: bool = False
 
 
@@ -93,6 +96,32 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """What fits promise of signers or videos that they have not seen, and what came true."""
+
+    probability: Floats  # (n,) of each example by a fit on all other groups
+    right: Bools  # (n,)
+    asked: Floats  # (k,) false alarms in an hour for each word
+    counted: Floats  # (k,) where so many were asked for
+
+    @property
+    def seen(self) -> Reliability | None:
+        """Promise and truth of the findings that people get to see; None: there is none."""
+        shown = self.probability >= SHOWN
+        return reliability(self.probability[shown], self.right[shown]) if shown.any() else None
+
+    @property
+    def expected_error(self) -> float | None:
+        """The expected calibration error of the findings that people get to see."""
+        return None if self.seen is None else self.seen.expected_error
+
+    def as_json(self) -> list[dict[str, float]]:
+        """The false alarms, for scripts."""
+        pairs = zip(self.asked.tolist(), self.counted.tolist(), strict=True)
+        return [{"asked": asked, "counted": counted} for asked, counted in pairs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class CalibrationReport:
     """A calibration, and how far its promises are off for signers or videos that it was not fitted on."""
 
@@ -100,10 +129,20 @@ class CalibrationReport:
     n_right: int
     n_wrong: int
     n_groups: int
-    expected_error: float | None  # of findings without subtitles; None: there is nothing that could be held out
-    expected_error_read: float | None  # of findings near a subtitle; None: that is not calibrated
+    held_out: HeldOut | None  # findings without subtitles; None: there is nothing that could be held out
+    held_out_read: HeldOut | None  # findings near a subtitle; None: that is not calibrated, or cannot be held out
     warnings: tuple[str, ...] = ()
     path: Path | None = None  # where it was written
+
+    @property
+    def expected_error(self) -> float | None:
+        """The calibration error of findings without subtitles."""
+        return None if self.held_out is None else self.held_out.expected_error
+
+    @property
+    def expected_error_read(self) -> float | None:
+        """The calibration error of findings near a subtitle."""
+        return None if self.held_out_read is None else self.held_out_read.expected_error
 
     def as_json(self) -> dict[str, object]:
         """For scripts."""
@@ -118,6 +157,7 @@ class CalibrationReport:
             "groups": self.n_groups,
             "expected_error": self.expected_error,
             "expected_error_read": self.expected_error_read,
+            "false_alarms_held_out": None if self.held_out is None else self.held_out.as_json(),
             "weights": dict(zip(EVIDENCE, calibration.plain.logistic.weights, strict=True)),
         }
 
@@ -141,9 +181,12 @@ def calibrate_file(
     if path is None:
         path = kept_at(model, environment)
         make_folder(path.parent)
-    refuse_existing(path, overwrite=request.overwrite)
+    for written in filter(None, (path, request.plot)):
+        refuse_existing(written, overwrite=request.overwrite)
     report = replace(calibrate(request, model, progress), path=path)
     write_calibration(report.calibration, path, overwrite=request.overwrite)
+    if request.plot is not None:
+        plot_held_out(report, request.plot, overwrite=request.overwrite)
     return report
 
 
@@ -190,8 +233,8 @@ def fitted(
         n_right=int(plain.right.sum()),
         n_wrong=int((~plain.right).sum()),
         n_groups=len(plain.word_hours),
-        expected_error=held_out_error(plain, request.method),
-        expected_error_read=None if read is None else held_out_error(read, request.method),
+        held_out=held_out(plain, request.method),
+        held_out_read=None if read is None else held_out(read, request.method),
         warnings=query.warnings,
     )
 
@@ -212,19 +255,10 @@ def fit_of(examples: Examples, method: Method) -> PresenceFit:
     return fit_presence(examples.evidence, examples.right, hours, isotonic=is_isotonic)
 
 
-def held_out_error(examples: Examples, method: Method) -> float | None:
-    """The expected calibration error of findings that people get to see, each judged by a fit without its group."""
-    probability = held_out_probability(examples, method)
-    if probability is None:
-        return None
-    shown = probability >= SHOWN
-    return expected_calibration_error(probability[shown], examples.right[shown]) if shown.any() else None
-
-
-def held_out_probability(examples: Examples, method: Method) -> Floats | None:
-    """(n,) the probability of each example by a fit on all other groups; None where that cannot be done."""
+def held_out(examples: Examples, method: Method) -> HeldOut | None:
+    """Judge each group by a fit on all others; None where that cannot be done."""
     groups = np.unique(examples.group)
-    probability = np.empty(len(examples.right))
+    probability, alarms, countable = np.empty(len(examples.right)), np.zeros(len(RATES)), np.array(RATES)
     for group in groups:
         others = np.arange(len(examples.word_hours)) != group
         try:
@@ -233,7 +267,29 @@ def held_out_probability(examples: Examples, method: Method) -> Floats | None:
             return None
         rows = examples.group == group
         probability[rows] = fit.probability(examples.evidence[rows])
-    return probability if len(groups) > 1 else None
+        wrong = probability[rows & ~examples.right]
+        alarms += [int((wrong >= fit.least_presence(rate)).sum()) for rate in RATES]
+        countable = countable[countable >= fit.lowest_rate]
+    if len(groups) < 2:
+        return None
+    counted = (alarms / examples.word_hours.sum())[len(RATES) - len(countable) :]
+    return HeldOut(probability, examples.right, countable, counted)
+
+
+def plot_held_out(report: CalibrationReport, path: Path, *, overwrite: bool = False) -> None:
+    """Draw promised and observed probabilities, and false alarms asked for and counted, of what was held out."""
+    parts = {"whole videos": report.held_out, "near subtitles": report.held_out_read}
+    judged = {name: (one, one.seen) for name, one in parts.items() if one is not None}
+    if not judged:
+        fix = "annotate the videos of more signers, or leave --plot away"
+        raise InputError(path, "nothing can be held out, so there is nothing to draw", fix)
+    lines = {
+        name: ReliabilityFigure(seen.promised[full], seen.observed[full], seen.counts[full], seen.expected_error)
+        for name, (_, seen) in judged.items()
+        if seen is not None and (full := seen.counts > 0).any()
+    }
+    alarms = {name: AlarmFigure(one.asked, one.counted) for name, (one, _) in judged.items() if len(one.asked)}
+    plot_calibration(lines, alarms, path, overwrite=overwrite)
 
 
 def cohort_of(words: Sequence[EntryVectors]) -> Cohort:

@@ -14,6 +14,7 @@ from signspot.domain.tracks import CLIP_LENGTH, FrameShape
 from signspot.domain.words import Word
 from signspot.errors import SignspotError
 from signspot.formats.manifests import Problem, read_corpus, read_dictionary
+from signspot.formats.pose_files import SUFFIX, read_pose
 from signspot.media.reader import VideoReader
 from signspot.text.subtitles import read_subtitles
 from signspot.workflows.tracks import Progress
@@ -100,6 +101,9 @@ def check_corpus(path: Path | str, options: CheckOptions = CheckOptions(), progr
 def _video_problems(video: Path, options: CheckOptions) -> list[Problem]:
     """What makes a video unusable, and what should be known about it."""
     try:
+        if video.suffix.lower() == SUFFIX:
+            read_pose(video)
+            return []
         with VideoReader(video, shape=_SMALL, isolated=options.isolated) as reader:
             for n_frames, _ in enumerate(reader, start=1):
                 if n_frames > CLIP_LENGTH and not options.full:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 from signspot.domain.dictionary import Dictionary
+from signspot.domain.tracks import CLIP_LENGTH
+from signspot.features.shared import is_shareable, shared_vectors
 from signspot.features.store import FeatureStore, open_store
 from signspot.formats.manifests import CorpusSource, read_corpus, read_dictionary
 from signspot.formats.report_page import MethodRow
@@ -15,8 +20,8 @@ from signspot.formats.safe_json import write_json
 from signspot.formats.truth import read_truth
 from signspot.learning.material import Material
 from signspot.learning.splits import read_split
-from signspot.models.checkpoints import load_checkpoint
-from signspot.models.embedder import embedder_from_checkpoint
+from signspot.models.checkpoints import Checkpoint, load_checkpoint
+from signspot.models.embedder import VideoEmbedder, embedder_from_checkpoint
 from signspot.models.zoo import model_path
 from signspot.workflows.demo_folder import DemoFolder
 from signspot.workflows.demo_methods import Classroom, compare_methods, table_of
@@ -40,6 +45,7 @@ class DemoRequest:
     model: str = "world-v1"  # the trunk
     preset: str = "demo"  # of the world
     epochs: int = 100  # of each head
+    backend: str = "auto"  # that computes the trunk
     workers: int = 0  # processes that draw; 0: one per core
     isolated: bool = True  # decode in a process of its own
 
@@ -73,18 +79,15 @@ def demonstrate(
     tell: Tell = lambda line: None,
 ) -> Demonstration:
     """Make a world, learn heads, compare them, search an episode; `tell` gets a line when a step is done."""
-    trunk, files = model_path(request.model), DemoFolder(request.folder)
-    load_checkpoint(trunk)  # refused before minutes of drawing
+    files = DemoFolder(request.folder)
+    trunk = load_checkpoint(model_path(request.model))  # refused before minutes of drawing
     files.claim()
-    drawn = WorldRequest(
-        folder=files.world.folder, preset=request.preset, seed=request.seed, side=_SIDE, workers=request.workers
-    )
-    make_world(drawn, progress)
+    model = _drawn_and_loaded(request, trunk, progress)
     dictionary, corpus = read_dictionary(files.world.dictionary).dictionary, read_corpus(files.world.corpus)
     tell(f"drew {len(dictionary)} dictionary clips and {len(corpus.episodes)} episodes of continuous signing")
     with open_store(files.vectors) as store:
         world = _World(request, files, corpus, dictionary, store)
-        classroom = _classroom(world, trunk, progress)
+        classroom = _classroom(world, trunk, model, progress)
         n_train, n_test = len(classroom.train.passages), len(classroom.test.passages)
         tell(f"computed the trunk's vectors: {n_train} annotated passages to learn from, {n_test} to test on")
         pupils = compare_methods(classroom, files.heads, progress)
@@ -101,15 +104,34 @@ def demonstrate(
     return Demonstration(files, table, len(classroom.split.test), len(scores.passage_ids), scores.n_entries, spotted)
 
 
-def _classroom(world: _World, trunk: Path, progress: Progress) -> Classroom:
-    """The vectors of everything, from the store where they are there already."""
-    checkpoint = load_checkpoint(trunk)
-    sources = MaterialSources(
-        corpus=world.corpus,
-        dictionary=world.dictionary,
-        model=embedder_from_checkpoint(checkpoint),
-        store=world.store,
+def _drawn_and_loaded(request: DemoRequest, trunk: Checkpoint, progress: Progress) -> VideoEmbedder:
+    """Draw the world, and meanwhile compile the trunk, which takes a core for a quarter of a minute."""
+    files = DemoFolder(request.folder)
+    world = WorldRequest(
+        folder=files.world.folder, preset=request.preset, seed=request.seed, side=_SIDE, workers=request.workers
     )
+    model = embedder_from_checkpoint(trunk, backend=request.backend)
+    with ThreadPoolExecutor(1) as aside:
+        # A second run finds its vectors in the store and needs no program.
+        compiled = None if files.vectors.exists() else aside.submit(_compile, model)
+        make_world(world, progress)
+        if compiled is not None:
+            compiled.result()
+    return model
+
+
+def _compile(model: VideoEmbedder) -> None:
+    """Have the programs for clips and for videos ready: each is compiled when it is first used."""
+    side = model.frame_shape.crop
+    blank = np.zeros((CLIP_LENGTH, side, side, 3), np.uint8)
+    model.of_dictionary().trunk_vectors(blank[None])
+    if is_shareable(model, stride=1):
+        list(shared_vectors(blank, model))
+
+
+def _classroom(world: _World, trunk: Checkpoint, model: VideoEmbedder, progress: Progress) -> Classroom:
+    """The vectors of everything, from the store where they are there already."""
+    sources = MaterialSources(corpus=world.corpus, dictionary=world.dictionary, model=model, store=world.store)
 
     def material(split: str) -> Material:
         options = MaterialOptions(split=split, isolated=world.request.isolated)
@@ -119,7 +141,8 @@ def _classroom(world: _World, trunk: Path, progress: Progress) -> Classroom:
         train=material("train"),
         test=material("test"),
         split=read_split(world.files.world.split),
-        trunk=checkpoint,
+        trunk=trunk,
         seed=world.request.seed,
         epochs=world.request.epochs,
+        backend=world.request.backend,
     )

@@ -76,6 +76,7 @@ class Classroom:
     trunk: Checkpoint
     seed: int
     epochs: int
+    backend: str = "auto"  # that computed the vectors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,15 +122,17 @@ def table_of(pupils: tuple[Pupil, ...]) -> tuple[MethodRow, ...]:
 
 
 def _taught(method: Method, classroom: Classroom, folder: Path, progress: Progress) -> Pupil:
-    trunk, words = classroom.trunk, classroom.split.test
+    trunk, words, backend = classroom.trunk, classroom.split.test, classroom.backend
     if method.loss is None:
-        return Pupil(method, embedder_from_checkpoint(trunk), None, score_head(None, classroom.test, words))
+        model = embedder_from_checkpoint(trunk, backend=backend)
+        return Pupil(method, model, None, score_head(None, classroom.test, words))
     head = _learned(method, classroom, RunFolder(folder / method.name), progress)
     path = folder / f"{method.name}.safetensors"
     labels = tuple(classroom.train.vocabulary) if head.config.classes else ()
     made_by = f"signspot demo; trunk {trunk.card.name}"
     ModelFile(name=method.name, trunk=trunk, created_from=made_by, words=labels).save(path, head)
-    return Pupil(method, embedder_from_checkpoint(path), path, score_head(head, classroom.test, words))
+    model = embedder_from_checkpoint(path, backend=backend)
+    return Pupil(method, model, path, score_head(head, classroom.test, words))
 
 
 def _learned(method: Method, classroom: Classroom, run: RunFolder, progress: Progress) -> Head:

@@ -12,6 +12,7 @@ from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.tracks import FloatArray
 from signspot.errors import DictionaryError, SignspotError, VideoError
 from signspot.features.store_disk import make_folder
+from signspot.formats.pose_files import landmarks_beside
 from signspot.formats.vector_cache import read_vectors, write_vectors
 from signspot.spotting.false_friends import Shelf
 from signspot.workflows.sign_vectors import SignEmbedder
@@ -37,7 +38,7 @@ def shelf_of(
 ) -> FilledShelf:
     """The vectors of all entries of a dictionary; those in `store` are read, the others are kept there.
 
-    A clip is known by its path, size and time of change, and by the part of it that is shown.
+    A clip is known by its path, size and time of change, those of the landmarks beside it, and the part that is shown.
     """
     kept = _file(store, model)
     known = read_vectors(kept, model.dim) if kept is not None else {}
@@ -80,10 +81,12 @@ def _file(store: Path | None, model: SignEmbedder) -> Path | None:
 def _key(entry: Entry) -> str:
     """What a vector depends on beside the model."""
     facts = [entry.entry_id, str(entry.kept), str(entry.box)]
-    if entry.video is not None:
+    for path in (entry.video, None if entry.video is None else landmarks_beside(entry.video)):
+        if path is None:
+            continue
         try:
-            seen = entry.video.stat()
-            facts += [str(entry.video.resolve()), str(seen.st_size), str(seen.st_mtime_ns)]
+            seen = path.stat()
+            facts += [str(path.resolve()), str(seen.st_size), str(seen.st_mtime_ns)]
         except OSError:  # it is gone: reading it will say so
-            facts += [str(entry.video), "gone"]
+            facts += [str(path), "gone"]
     return hashlib.sha256("\0".join(facts).encode(errors="surrogatepass")).hexdigest()

@@ -14,6 +14,7 @@ from signspot.errors import DictionaryError, InputError, VideoError
 from signspot.features.extract import EntryOptions, embed_entry
 from signspot.features.stages import for_dictionary
 from signspot.formats.entry_features import FEATURES_FILE, EntryFeatures, read_entry_features
+from signspot.workflows.tracks import refuse_landmark_file
 
 STORED_KIND = "i3d"  # vectors of the trunk: the head of the model at hand makes embeddings of them
 
@@ -39,6 +40,7 @@ class EntrySource:
     def vector(self, entry: Entry) -> FloatArray:
         """The vector of one entry (dim,); raises VideoError where it has none."""
         if entry.video is not None:
+            refuse_landmark_file(entry.video, self.model)
             return embed_entry(entry, self.model, EntryOptions(seed=self.seed, isolated=self.isolated))
         stored = self.stored.vector(STORED_KIND, entry.entry_id) if self.stored is not None else None
         if stored is None:

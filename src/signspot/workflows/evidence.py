@@ -17,8 +17,11 @@ from signspot.domain.corpus import Rights
 from signspot.domain.results import Spotting
 from signspot.domain.spans import MillisSpan
 from signspot.domain.tracks import Pixels
+from signspot.formats.pose_files import SUFFIX, read_pose
 from signspot.media.contact_sheet import SheetRow, contact_sheet
 from signspot.media.cuttings import LONGEST_MS, Cutting, cut_out
+from signspot.media.landmark_layout import SignerLandmarks
+from signspot.media.skeleton import skeletons
 from signspot.media.thumbnails import write_picture
 from signspot.spotting.occurrences import Occurrence
 from signspot.workflows.tracks import Progress
@@ -45,7 +48,7 @@ class Evidence:
     """A finding with what can be shown of it."""
 
     occurrence: Occurrence
-    clip: Path | None  # None: its rights do not allow one
+    clip: Path | None  # None: its rights do not allow one, or there are no pictures
     pictures: tuple[Pixels, ...]  # (96, W, 3) uint8; none where it may not be shown
     withheld: str = ""  # why there is no clip
 
@@ -70,6 +73,10 @@ def gather_evidence(
     for number, one in enumerate(occurrences):
         by_video.setdefault(one.episode.video, []).append(number)
     for video, numbers in by_video.items():
+        if video.suffix.lower() == SUFFIX:
+            landmarks = read_pose(video)
+            gathered |= {number: _drawn(occurrences[number], number, landmarks, options) for number in numbers}
+            continue
         cuttings = [_cutting(occurrences[number], number, options) for number in numbers]
         report = _reported(f"cutting clips out of {video.name}", progress)
         pictures = cut_out(video, cuttings, isolated=options.isolated, progress=report)
@@ -122,6 +129,14 @@ def _evidence(one: Occurrence, cutting: Cutting, pictures: tuple[Pixels, ...], o
         silent = rights.may_export_clips is None
         withheld = "its rights do not say that clips may be cut out" if silent else "its rights allow no clips"
     return Evidence(one, cutting.path, shown, withheld)
+
+
+def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: EvidenceOptions) -> Evidence:
+    """What can be shown of landmarks that stand for a video."""
+    span = landmarks.track.axis.frames_in(_cutting(one, number, options).span_ms)
+    is_allowed = may(one.episode.rights, "display", options.today, rights_cleared=True)
+    shown = tuple(skeletons(landmarks, span)) if is_allowed else ()
+    return Evidence(one, None, shown, "its landmarks hold no pictures to cut out")
 
 
 def _reported(step: str, progress: Progress | None) -> Callable[[float, float | None], None]:

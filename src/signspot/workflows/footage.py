@@ -24,6 +24,7 @@ from signspot.spotting.refine import Refinement
 from signspot.spotting.similarity import similarity
 from signspot.text.subtitles import read_subtitles
 from signspot.text.tokenise import find_words
+from signspot.workflows.default_model import chosen_model, kept_for
 from signspot.workflows.spot import Query, SpotOptions, prepare
 from signspot.workflows.tracks import Progress, store_at, track_of
 
@@ -35,7 +36,7 @@ class FootageRequest:
     source: Path  # a video, or a folder or list (.csv, .json) of videos
     word: str
     dictionary: Path
-    model: str = "colour"
+    model: str = ""  # a name, or the path of a .safetensors file; "": what can see the videos and clips best
     backend: str = "auto"
     device: str = "cpu"
     subtitles: Path | None = None  # of a single video; a corpus knows its own
@@ -86,13 +87,17 @@ class Search:
 
 def prepare_search(request: FootageRequest, progress: Progress | None = None) -> Search:
     """Open model, dictionary and corpus, and embed the word's clips."""
-    model = load_model(request.model, backend=request.backend, device=request.device)
     source = read_dictionary(request.dictionary)
     episodes, problems = _episodes(request)
+    recordings = (*(episode.video for episode in episodes), *(entry.video for entry in source.dictionary))
+    chosen = chosen_model(request.model, recordings)
+    request = replace(request, options=replace(request.options, store=kept_for(chosen, request.options.store)))
+    model = load_model(chosen.name, backend=request.backend, device=request.device)
     query = prepare([request.word], source.dictionary, model, request.options, progress)
     left_out = tuple(f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
     threshold = model.threshold if request.options.threshold is None else request.options.threshold
-    return Search(request, episodes, source.dictionary, query, model, threshold, left_out + problems + query.warnings)
+    warnings = chosen.remarks + left_out + problems + query.warnings
+    return Search(request, episodes, source.dictionary, query, model, threshold, warnings)
 
 
 def search(prepared: Search, progress: Progress | None = None) -> Iterator[SearchedVideo | FailedVideo]:

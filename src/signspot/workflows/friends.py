@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from signspot.media.paired_sheet import Pair, jpeg_strip, paired_sheet
 from signspot.media.thumbnails import write_picture
 from signspot.spotting.false_friends import FriendOptions, Friends, Relation, friends
 from signspot.workflows.clip_pictures import entry_pictures
+from signspot.workflows.default_model import chosen_model, kept_for
 from signspot.workflows.entry_shelf import shelf_of
 from signspot.workflows.sign_vectors import SignModel, sign_embedder
 from signspot.workflows.tracks import Progress
@@ -62,14 +63,14 @@ def compare_dictionaries(request: FriendsRequest, progress: Progress | None = No
     sources = [read_dictionary(path) for path in (request.first, request.second)]
     first, second = (source.dictionary for source in sources)
     _refuse_same_language(first, second)
-    shelves = [
-        shelf_of(dictionary, sign_embedder(request.model, dictionary), request.store, progress)
-        for dictionary in (first, second)
-    ]
+    chosen = chosen_model(request.model.name, (entry.video for entry in (*first, *second)))
+    model, store = replace(request.model, name=chosen.name), kept_for(chosen, request.store)
+    shelves = [shelf_of(one, sign_embedder(model, one, store), store, progress) for one in (first, second)]
     pairs = friends(shelves[0].shelf, shelves[1].shelf, request.options)
     problems = tuple(f"left out: {p}" for source in sources for p in source.problems if not p.is_remark)
     shared = len(set(first.by_word) & set(second.by_word))
-    return Comparison(first, second, pairs, shared, problems + shelves[0].warnings + shelves[1].warnings)
+    warnings = chosen.remarks + problems + shelves[0].warnings + shelves[1].warnings
+    return Comparison(first, second, pairs, shared, warnings)
 
 
 def friends_record(comparison: Comparison) -> dict[str, object]:
@@ -134,7 +135,7 @@ def _group(
 ) -> FriendsGroup:
     cards = [
         FriendsCard(
-            title=f"closeness {pair.closeness:.2f}, cosine {pair.cosine:.2f}",
+            title=pair.likeness,
             left=_named(pair.entry),
             right=_named(pair.other),
             left_jpeg=jpeg_strip(pictures[pair.entry]),
@@ -151,10 +152,11 @@ def _named(entry: Entry) -> str:
 
 
 def _title(pair: Friends) -> str:
-    return f"{_named(pair.entry)}   |   {_named(pair.other)}   |   closeness {pair.closeness:.2f}"
+    return f"{_named(pair.entry)}   |   {_named(pair.other)}   |   {pair.likeness.partition(',')[0]}"
 
 
 def _cells(pair: Friends) -> tuple[str, ...]:
     one, other = pair.entry, pair.other
     sides = (one.word, one.language, one.entry_id, other.word, other.language, other.entry_id)
-    return (pair.relation.value, *sides, f"{pair.cosine:.4f}", f"{pair.closeness:.4f}")
+    cosine = "" if pair.cosine is None else f"{pair.cosine:.4f}"
+    return (pair.relation.value, *sides, cosine, f"{pair.closeness:.4f}")

@@ -12,15 +12,18 @@ from signspot.domain.dictionary import Entry
 from signspot.domain.spans import FRAME_RATE, FrameSpan
 from signspot.domain.tracks import FloatArray, LandmarkTrack
 from signspot.domain.words import Word
-from signspot.errors import VideoError
+from signspot.errors import FormatError, VideoError
+from signspot.features.store import FeatureStore
 from signspot.learning.landmark_changes import LandmarkChange
 from signspot.media.landmark_layout import HAND_NUMBERS, POSE_NUMBERS, SignerLandmarks, in_picture_heights
 from signspot.media.landmarks import LandmarkOptions
-from signspot.media.trim import Trim, trim_by_landmarks
-from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.media.skeleton import skeletons
+from signspot.media.trim import trim_by_landmarks
+from signspot.models.landmark_embedder import LandmarkEmbedder
 from signspot.spotting.multi_rate import signing_span, window_at
-from signspot.workflows.landmarks import landmarks_of
-from signspot.workflows.sign_vectors import FEWEST_FRAMES, LONGEST_SECONDS, RecordedSign, faults_of
+from signspot.workflows.landmarks import landmark_file_of, landmarks_of
+from signspot.workflows.sign_vectors import LONGEST_SECONDS, RecordedSign, faults_of
+from signspot.workflows.tracks import store_at
 
 HANDS_OUT = "the hands are out of the picture most of the time: sit farther from the camera"
 NO_HANDS = "no hand is found in most frames: more light, or a plainer background, may help"
@@ -35,11 +38,7 @@ class LandmarkSigns:
 
     model: LandmarkEmbedder
     isolated: bool = True
-
-    @classmethod
-    def loaded(cls, path: Path, *, isolated: bool = True) -> LandmarkSigns:
-        """The model of a .safetensors file."""
-        return cls(landmark_embedder_from_checkpoint(path), isolated)
+    store: Path | None = None  # where landmarks of dictionary clips are kept, never those of a recording
 
     @property
     def name(self) -> str:
@@ -49,7 +48,7 @@ class LandmarkSigns:
     @property
     def fingerprint(self) -> str:
         """Changes whenever the vectors would."""
-        return f"{self.model.fingerprint} whole signs"
+        return f"{self.model.fingerprint} raised hands"
 
     @property
     def dim(self) -> int:
@@ -63,12 +62,17 @@ class LandmarkSigns:
 
     def entry_vector(self, entry: Entry) -> FloatArray:
         """The vector (d,) of a dictionary clip; raises VideoError where there is none."""
+        vector: FloatArray = self.entry_views(entry)[0]
+        return vector
+
+    def entry_views(self, entry: Entry) -> FloatArray:
+        """The vectors (2, d) of a dictionary clip, as it is and mirrored: one window over the sign."""
         if entry.video is None:
             raise VideoError(entry.entry_id, "has no clip, and a model of landmarks needs one", "add it or remove it")
-        signer = self._landmarks(entry.video, entry.box)
-        kept = entry.kept or signed_part(signer, trim_by_landmarks(signer.track, signer.aspect)).kept
-        vector: FloatArray = self._vectors(signer, kept)[0]
-        return vector
+        is_found = landmark_file_of(entry.video) is not None  # then there is nothing to keep
+        with store_at(None if is_found else self.store) as store:
+            signer = self._landmarks(entry.video, entry.box, store)
+        return self._vectors(signer, entry.kept or _raised(signer), entry.video)
 
     def remarks(self, words: tuple[Word, ...]) -> tuple[str, ...]:
         """Nothing: every vector is made of a clip."""
@@ -76,32 +80,37 @@ class LandmarkSigns:
         return ()
 
     def recorded(self, path: Path, box: SignerBox | None = None) -> RecordedSign:
-        """The vectors of a recording, trimmed by the wrists, and whether the hands can be seen."""
+        """The vectors of a recording, cut to where a hand is raised, and whether the hands can be seen."""
         signer = self._landmarks(path, box)
         if len(signer.track.axis) > LONGEST_SECONDS * FRAME_RATE:
             raise VideoError(path, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
-        trim = trim_by_landmarks(signer.track, signer.aspect)
-        faults, trim = faults_of(trim, path), signed_part(signer, trim)
-        vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept)
-        return RecordedSign(vectors, trim, (), faults, doubts_of(signer.track, trim.kept))
+        moving = trim_by_landmarks(signer.track, signer.aspect)
+        faults, trim = faults_of(moving, path), replace(moving, kept=_raised(signer))
+        vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept, path)
+        drawn = tuple(skeletons(signer, trim.kept))
+        return RecordedSign(vectors, trim, drawn, faults, doubts_of(signer.track, trim.kept))
 
-    def _landmarks(self, video: Path, box: SignerBox | None) -> SignerLandmarks:
-        return landmarks_of(video, options=LandmarkOptions(box=box, isolated=self.isolated)).signer
+    def _landmarks(self, video: Path, box: SignerBox | None, store: FeatureStore | None = None) -> SignerLandmarks:
+        options = LandmarkOptions(box=box, isolated=self.isolated)
+        try:
+            return landmarks_of(video, store=store, options=options).signer
+        except FormatError as error:  # of a .pose file, which stands for a video here
+            raise VideoError(error.where, error.what, error.fix) from error
 
-    def _vectors(self, signer: SignerLandmarks, kept: FrameSpan) -> FloatArray:
+    def _vectors(self, signer: SignerLandmarks, kept: FrameSpan, path: Path) -> FloatArray:
         """(2, d) the sign brought to 16 frames, as it is and mirrored."""
-        if not len(signer.track.axis) or kept.stop > len(signer.track.axis):
-            raise VideoError(signer.track.video_id, "its landmarks do not reach to its end", "detect them again")
-        views = (signer.track.points, _MIRROR.apply(signer.track.points))
-        heights = [in_picture_heights(view[kept.start : kept.stop], signer.aspect) for view in views]
-        return self.model.embed(np.stack([window_at(points, 0, len(kept)) for points in heights]))
+        if kept.stop > len(signer.track.axis):
+            raise VideoError(path, "its landmarks do not reach to its end", "detect them again")
+        points = signer.track.points
+        if not points[kept.start : kept.stop].any():
+            raise VideoError(path, "nobody was found in it", "show the upper body, in good light")
+        heights = [in_picture_heights(view, signer.aspect) for view in (points, _MIRROR.apply(points))]
+        return self.model.embed(np.stack([window_at(view, kept.start, len(kept)) for view in heights]))
 
 
-def signed_part(signer: SignerLandmarks, moving: Trim) -> Trim:
-    """What moves while a hand is raised: the model was trained on signs without the hands' way up and down."""
-    raised = signing_span(in_picture_heights(signer.track.points, signer.aspect))
-    start, stop = max(moving.kept.start, raised.start), min(moving.kept.stop, raised.stop)
-    return replace(moving, kept=FrameSpan(start, stop)) if stop - start >= FEWEST_FRAMES else moving
+def _raised(signer: SignerLandmarks) -> FrameSpan:
+    """From the first raised hand to the last: the model was trained on signs without the hands' way up and down."""
+    return signing_span(in_picture_heights(signer.track.points, signer.aspect))
 
 
 def doubts_of(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:

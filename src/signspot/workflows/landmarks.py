@@ -12,7 +12,7 @@ from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack, WindowGrid
-from signspot.errors import InputError
+from signspot.errors import InputError, MissingExtra
 from signspot.features.shards import Remarks, as_stored
 from signspot.features.stages import filed_under
 from signspot.features.store import FeatureStore
@@ -56,10 +56,10 @@ def landmarks_of(
     What the detector finds is rounded as in the store also the first time, and without a store, so that answers never
     differ. A file that somebody put beside a video is believed, whatever the box.
     """
-    beside = video if video.suffix.lower() == SUFFIX else landmarks_beside(video)
+    beside = landmark_file_of(video)
     if beside is not None:
         return VideoLandmarks(read_pose(beside, video.stem))
-    sha256, filed = media_sha256(video), filed_under(detector_name(), options.box)
+    sha256, filed = media_sha256(video), filed_under(landmarks_name(video), options.box)
     known = store.find(sha256, filed) if store is not None else None
     track = store.get(sha256, filed) if store is not None else None
     if track is not None and known is not None:
@@ -70,6 +70,31 @@ def landmarks_of(
         store.put(sha256, track, found.remarks)
     points = as_stored(track).vectors.astype("float32")
     return replace(found, signer=replace(found.signer, track=replace(found.signer.track, points=points)))
+
+
+def landmark_file_of(video: Path) -> Path | None:
+    """The .pose file that says where body and hands are: the video itself if it is one, or the one beside it."""
+    return video if video.suffix.lower() == SUFFIX else landmarks_beside(video)
+
+
+def landmarks_name(video: Path) -> str:
+    """What the landmarks of a video are filed under: the content of its .pose file, or else the detector."""
+    beside = landmark_file_of(video)
+    if beside is not None:
+        return f"pose {media_sha256(beside)}"
+    try:
+        return detector_name()
+    except MissingExtra as error:
+        ways = f"{error.fix}, or put a .pose file beside each video, or choose another --model"
+        raise MissingExtra(video, error.what.replace("needs", "its landmarks need"), ways) from error
+
+
+def has_detector() -> bool:
+    """Whether landmarks can be found in videos on this computer."""
+    try:
+        return bool(detector_name())
+    except MissingExtra:
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
 from signspot.domain.boxes import SignerBox
 from signspot.domain.dictionary import Dictionary
 from signspot.domain.tracks import Embedder, Pixels
+from signspot.formats.manifests import read_dictionary
 from signspot.media.contact_sheet import SheetRow, contact_sheet
 from signspot.media.thumbnails import write_picture
 from signspot.media.trim import Trim
 from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
 from signspot.workflows.clip_pictures import entry_pictures
+from signspot.workflows.default_model import chosen_model, kept_for
 from signspot.workflows.entry_shelf import FilledShelf, shelf_of
-from signspot.workflows.entry_vectors import EntrySource
-from signspot.workflows.sign_vectors import PictureSigns, SignEmbedder
+from signspot.workflows.sign_vectors import SignEmbedder, SignModel, SignReading, sign_embedder, signs_of
 from signspot.workflows.tracks import Progress
 
 NO_MATCH = "no good match: none of the dictionary's signs looks enough like the recording"
@@ -55,14 +56,36 @@ def lookup(
     recording: Path | str, *, dictionary: Dictionary, model: Embedder, options: LookupOptions = LookupOptions()
 ) -> Lookup:
     """Name the words whose dictionary clips look most like a recording of one sign, or say why none does."""
-    signs = PictureSigns(model, EntrySource.of(dictionary, model, seed=0, isolated=options.isolated))
+    signs = signs_of(model, dictionary, SignReading(isolated=options.isolated, store=options.store))
     return look_up(Path(recording), signs, shelf_of(dictionary, signs, options.store), options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookupRequest:
+    """Which recording, in which dictionary, by which model."""
+
+    recording: Path
+    dictionary: Path
+    model: SignModel = SignModel()
+    options: LookupOptions = LookupOptions()
+
+
+def lookup_file(request: LookupRequest, progress: Progress | None = None) -> Lookup:
+    """The same with a dictionary and a model by their names; without a name, the model that can see them best."""
+    source = read_dictionary(request.dictionary)
+    recordings = (request.recording, *(entry.video for entry in source.dictionary))
+    chosen = chosen_model(request.model.name, recordings)
+    store = kept_for(chosen, request.options.store)
+    signs = sign_embedder(replace(request.model, name=chosen.name), source.dictionary, store)
+    found = look_up(request.recording, signs, shelf_of(source.dictionary, signs, store, progress), request.options)
+    left_out = (f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
+    return replace(found, warnings=(*chosen.remarks, *left_out, *found.warnings))
 
 
 def look_up(
     recording: Path, signs: SignEmbedder, filled: FilledShelf, options: LookupOptions = LookupOptions()
 ) -> Lookup:
-    """The same with a dictionary that is embedded already."""
+    """The words of a recording, in a dictionary that is embedded already."""
     seen = signs.recorded(recording, options.box)
     limits = LookupLimits(
         possible=signs.threshold if options.threshold is None else options.threshold, count=options.count

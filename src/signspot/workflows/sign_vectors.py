@@ -20,14 +20,16 @@ from signspot.domain.spans import FRAME_RATE
 from signspot.domain.tracks import Embedder, FloatArray, Pixels, StagedEmbedder
 from signspot.domain.words import Word
 from signspot.errors import VideoError
-from signspot.features.stages import for_dictionary
+from signspot.features.stages import for_dictionary, sees_landmarks
 from signspot.media.reader import VideoReader
 from signspot.media.sampling import random_clips
 from signspot.media.thumbnails import thumbnail
 from signspot.media.transforms import cut_square, shape_frame
 from signspot.media.trim import NO_WRISTS, NOTHING_MOVES, Trim, trim_by_motion
-from signspot.models.zoo import load_model, model_path
+from signspot.models.zoo import load_model
+from signspot.workflows.default_model import chosen_model
 from signspot.workflows.entry_vectors import EntrySource
+from signspot.workflows.tracks import refuse_landmark_file
 
 if TYPE_CHECKING:
     from signspot.workflows.landmark_signs import LandmarkSigns
@@ -81,29 +83,36 @@ class SignEmbedder(Protocol):
 class SignModel:
     """Which model, and how it reads."""
 
-    name: str = "colour"
+    name: str = ""  # a name, or the path of a .safetensors file; "": what can see the clips best
     backend: str = "auto"
     device: str = "cpu"
     seed: int = 0
     isolated: bool = True
 
 
-def sign_embedder(wanted: SignModel, dictionary: Dictionary) -> PictureSigns | LandmarkSigns:
-    """The model of a name, of either kind, for the signs of a dictionary."""
-    if _sees_landmarks(wanted.name):
-        from signspot.workflows.landmark_signs import LandmarkSigns
-
-        return LandmarkSigns.loaded(model_path(wanted.name), isolated=wanted.isolated)
-    model = load_model(wanted.name, backend=wanted.backend, device=wanted.device)
-    return PictureSigns(model, EntrySource.of(dictionary, model, seed=wanted.seed, isolated=wanted.isolated))
+def sign_embedder(wanted: SignModel, dictionary: Dictionary, store: Path | None = None) -> PictureSigns | LandmarkSigns:
+    """The model of a name, of either kind, for the signs of a dictionary; `store` keeps landmarks of its clips."""
+    name = chosen_model(wanted.name, (entry.video for entry in dictionary)).name
+    model = load_model(name, backend=wanted.backend, device=wanted.device)
+    return signs_of(model, dictionary, SignReading(seed=wanted.seed, isolated=wanted.isolated, store=store))
 
 
-def _sees_landmarks(name: str) -> bool:
-    if name == "colour":
-        return False
-    from signspot.models.checkpoints import read_card
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignReading:
+    """How clips are read."""
 
-    return read_card(model_path(name)).architecture == "landmark"
+    seed: int = 0
+    isolated: bool = True
+    store: Path | None = None  # where landmarks of dictionary clips are kept
+
+
+def signs_of(model: Embedder, dictionary: Dictionary, how: SignReading = SignReading()) -> PictureSigns | LandmarkSigns:
+    """Signs as a model of either kind sees them."""
+    if sees_landmarks(model):
+        from signspot.workflows.landmark_signs import LandmarkSigns  # torch, which only networks need
+
+        return LandmarkSigns(model, how.isolated, how.store)
+    return PictureSigns(model, EntrySource.of(dictionary, model, seed=how.seed, isolated=how.isolated))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,7 @@ class PictureSigns:
 
     def recorded(self, path: Path, box: SignerBox | None = None) -> RecordedSign:
         """Read a recording once: trimmed by what moves, brought to the model's size."""
+        refuse_landmark_file(path, self.model)
         watched = _Watched(path, self.model, box)
         with VideoReader(path, isolated=self.source.isolated) as reader:
             trim = trim_by_motion(watched.frames(reader))

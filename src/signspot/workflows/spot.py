@@ -20,15 +20,16 @@ from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
 from signspot.errors import InputError, UnknownWord, VideoError
 from signspot.evaluation.presence import Calibration
 from signspot.features.extract import ExtractOptions
-from signspot.features.stages import filed_under, for_dictionary
+from signspot.features.stages import filed_under
 from signspot.media.reader import shared_decoding
 from signspot.spotting.peaks import limited_to, spottings_of
 from signspot.spotting.presence import Judge
-from signspot.spotting.queries import best_view, views_of
+from signspot.spotting.queries import best_view
 from signspot.spotting.refine import Refinement
 from signspot.spotting.similarity import similarities
 from signspot.text.tokenise import find_words
-from signspot.workflows.entry_vectors import EntrySource, vectors_of
+from signspot.workflows.entry_vectors import vectors_of
+from signspot.workflows.entry_views import ViewOptions, entry_views
 from signspot.workflows.tracks import Progress, VideoTrack, is_stored, quick_track_of, store_at, track_of
 
 
@@ -110,22 +111,31 @@ def prepare(
     """Look the words up and embed their dictionary clips."""
     wanted = known_words(words, dictionary, options)
     total = sum(len(dictionary.entries(word)) for word in wanted)
-    views = views_of(for_dictionary(model), mirror=options.mirror, rates=options.rates)
-    sources = [EntrySource.of(dictionary, view, seed=options.seed, isolated=options.isolated) for view in views]
-    done, found, warnings = 0, [], list(sources[0].remarks(wanted))
+    views = entry_views(dictionary, model, _views(options))
+    done, found, warnings = 0, [], list(views.remarks(wanted))
     with shared_decoding():
         for word in wanted:
             usable: list[tuple[Entry, FloatArray]] = []
             for entry in dictionary.entries(word):
                 try:
-                    usable += [(entry, vector) for vector in [source.vector(entry) for source in sources]]
+                    usable += [(entry, vector) for vector in views.vectors(entry)]
                 except VideoError as error:
                     warnings.append(f"left out of the dictionary: {error}")
                 done += 1
                 if progress is not None:
                     progress("reading the dictionary", done, total)
             found.append(vectors_of(word, usable, model, warnings[-1] if warnings else ""))
-    return Query(tuple(found), dictionary, tuple(warnings), len(views))
+    return Query(tuple(found), dictionary, tuple(warnings), views.n_views)
+
+
+def _views(options: SpotOptions) -> ViewOptions:
+    return ViewOptions(
+        mirror=options.mirror,
+        rates=options.rates,
+        seed=options.seed,
+        isolated=options.isolated,
+        store=options.store,
+    )
 
 
 def known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptions) -> tuple[Word, ...]:

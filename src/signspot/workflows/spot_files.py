@@ -19,10 +19,12 @@ from signspot.domain.results import Spotting, VideoAnswer
 from signspot.domain.tracks import Embedder
 from signspot.domain.words import Vocabulary
 from signspot.errors import InputError, OutputExists, SignspotError
+from signspot.features.stages import sees_landmarks
 from signspot.formats.corpus_source import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, placed
 from signspot.formats.eaf import ElanDocument, ElanMedia, read_eaf, resolve_media
 from signspot.formats.ecv import read_ecv
 from signspot.formats.manifests import read_corpus
+from signspot.formats.pose_files import SUFFIX as POSE_SUFFIX
 from signspot.formats.safe_json import write_json
 from signspot.formats.signbank import read_signbank
 from signspot.formats.tables import answer_record, write_spottings
@@ -31,10 +33,11 @@ from signspot.models.zoo import load_model
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import shared_sign_synonyms
 from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, known_words
+from signspot.workflows.default_model import chosen_model, kept_for
 from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_corpus_json, write_outputs
 from signspot.workflows.presence_files import calibration_for
 from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
-from signspot.workflows.spot_queries import query_shelf
+from signspot.workflows.spot_queries import query_shelf, without_still_ends
 from signspot.workflows.tracks import Progress
 
 _FAILURE_KEYS = {"video", "where", "what", "fix"}
@@ -48,7 +51,7 @@ class SpotRequest:
     source: Path  # a video, a folder or list (.csv, .json) of videos, or an .eaf file
     words: tuple[str, ...]
     dictionary: Path | None  # None: only with clips to look for
-    model: str  # a name, or the path of a .safetensors file
+    model: str  # a name, or the path of a .safetensors file; "": what can see the videos and clips best
     backend: str = "auto"
     device: str = "cpu"
     subtitles: Path | None = None  # a file; for a folder of videos, a folder of files with the same names
@@ -184,27 +187,39 @@ def _unusable(corpus: CorpusSource) -> tuple[Outcome, ...]:
 
 def _prepared(request: SpotRequest, corpus: CorpusSource, progress: Progress | None) -> _Run:
     """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
-    model, episodes = load_model(request.model, backend=request.backend, device=request.device), corpus.episodes
-    shelf = query_shelf(request.dictionary, request.queries, request.words, isolated=request.options.isolated)
+    shelf, episodes = query_shelf(request.dictionary, request.queries, request.words), corpus.episodes
+    chosen = chosen_model(request.model, (*(e.video for e in episodes), *(entry.video for entry in shelf.dictionary)))
+    model = load_model(chosen.name, backend=request.backend, device=request.device)
+    if shelf.clip_ids and not sees_landmarks(model):  # a model of landmarks sees where the hands are raised
+        shelf = without_still_ends(shelf, isolated=request.options.isolated)
     vocabulary = _vocabulary(request.vocabulary)
     dictionary = shelf.dictionary if vocabulary is None else with_type_ids(shelf.dictionary, vocabulary)
     named = (request.source, request.dictionary, request.subtitles, request.vocabulary)
     clips = (entry.video for entry in dictionary)
     inputs = tuple(path for path in (*named, *(e.video for e in episodes), *clips) if path)
     check_outputs(request.outputs, inputs, tuple(e.video_id for e in episodes) if request.is_batch else None)
+    if Output.VIDEO in request.outputs.paths:
+        _refuse_without_pictures(episodes)
     if request.is_batch:
         _refuse_foreign(request.failures)
-    calibration = calibration_for(model, request.calibration, request.model)
-    options = dataclasses.replace(request.options, calibration=calibration)
+    calibration = calibration_for(model, request.calibration, chosen.name)
+    kept = kept_for(chosen, request.options.store)
+    options = dataclasses.replace(request.options, calibration=calibration, store=kept)
     if request.synonyms:
         options = dataclasses.replace(options, synonyms=shared_sign_synonyms(dictionary))
     asked = options
     if _reads(request) and not shelf.words:
         asked = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
     query = prepare(shelf.words, dictionary, model, asked, progress)
-    remarks = _unlinked(query, vocabulary)
-    query = dataclasses.replace(query, warnings=shelf.problems + query.warnings + remarks)
+    remarks = chosen.remarks + shelf.problems + query.warnings + _unlinked(query, vocabulary)
+    query = dataclasses.replace(query, warnings=remarks)
     return _Run(request, query, model, vocabulary, options, corpus.annotations, progress)
+
+
+def _refuse_without_pictures(episodes: tuple[Episode, ...]) -> None:
+    for episode in episodes:
+        if episode.video.suffix.lower() == POSE_SUFFIX:
+            raise InputError(episode.video, "holds landmarks and no pictures for --video", "leave --video out")
 
 
 def _reads(request: SpotRequest) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from signspot.domain.dictionary import Dictionary, Entry
@@ -23,15 +23,11 @@ class Shelf:
     dictionary: Dictionary
     words: tuple[str, ...]
     problems: tuple[str, ...] = ()
+    clip_ids: tuple[str, ...] = ()  # of the entries that are no part of the dictionary
 
 
-def query_shelf(
-    dictionary: Path | None, clips: Sequence[Path], words: Sequence[str], *, isolated: bool = True
-) -> Shelf:
-    """The dictionary, with the clips added as one more sign that is named after the first of them.
-
-    Of a clip, what moves is looked for: its still ends are in no video.
-    """
+def query_shelf(dictionary: Path | None, clips: Sequence[Path], words: Sequence[str]) -> Shelf:
+    """The dictionary, with the clips added as one more sign that is named after the first of them."""
     if dictionary is None and not clips:
         raise InputError("dictionary", "none given", "name one with --dictionary, or clips of a sign with --query")
     if dictionary is None and words:
@@ -44,15 +40,25 @@ def query_shelf(
         return Shelf(Dictionary.of("", ()) if source is None else source.dictionary, tuple(words), said)
     word = _clip_word(clips[0], {entry.word for entry in known})
     taken = {entry.entry_id for entry in known}
-    trims = [trim_clip(clip, isolated=isolated) for clip in clips]
-    shown = [
-        Entry(entry_id=_unused(clip.stem, taken), word=word, video=clip, kept=trim.kept if len(trim.kept) else None)
-        for clip, trim in zip(clips, trims, strict=True)
-    ]
-    said += tuple(f"{clip}: {trim.remark}" for clip, trim in zip(clips, trims, strict=True) if trim.remark)
+    shown = [Entry(entry_id=_unused(clip.stem, taken), word=word, video=clip) for clip in clips]
     name = "query clips" if source is None else f"{source.dictionary.name} and query clips"
     folder = None if source is None else source.dictionary.folder
-    return Shelf(Dictionary.of(name, (*known, *shown), folder), (*words, word), said)
+    ids = tuple(entry.entry_id for entry in shown)
+    return Shelf(Dictionary.of(name, (*known, *shown), folder), (*words, word), said, ids)
+
+
+def without_still_ends(shelf: Shelf, *, isolated: bool = True) -> Shelf:
+    """The same with the clips cut to what moves: their still ends are in no video."""
+    said: list[str] = []
+    entries: list[Entry] = []
+    for entry in shelf.dictionary:
+        if entry.entry_id in shelf.clip_ids and entry.video is not None:
+            trim = trim_clip(entry.video, isolated=isolated)
+            said += [f"{entry.video}: {trim.remark}"] if trim.remark else []
+            entry = replace(entry, kept=trim.kept if len(trim.kept) else None)
+        entries.append(entry)
+    dictionary = Dictionary.of(shelf.dictionary.name, entries, shelf.dictionary.folder)
+    return replace(shelf, dictionary=dictionary, problems=(*shelf.problems, *said))
 
 
 def read_words(path: Path) -> tuple[str, ...]:

@@ -13,15 +13,25 @@ from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, StagedEmbedder
-from signspot.errors import InputError, SignspotError
+from signspot.errors import InputError, SignspotError, VideoError
 from signspot.features.coarse import CoarseOptions, embed_near
 from signspot.features.extract import ExtractOptions, embed_video, seen_box
 from signspot.features.rows import RowFile
 from signspot.features.shards import Remarks, as_stored
-from signspot.features.stages import Stage, StageVectors, filed_under, stage_vectors, trunk_fingerprint, with_head
+from signspot.features.stages import (
+    Stage,
+    StageVectors,
+    filed_under,
+    sees_landmarks,
+    stage_vectors,
+    trunk_fingerprint,
+    with_head,
+)
 from signspot.features.store import FeatureStore, open_store
 from signspot.formats.manifests import read_corpus
+from signspot.formats.pose_files import SUFFIX as POSE_SUFFIX
 from signspot.media.reader import media_sha256
+from signspot.models.zoo import LANDMARK_MODEL
 
 QUICK_LOOK = "a quick look: of most of the video only every fourth window was compared, so signs may be missing"
 
@@ -52,6 +62,11 @@ def track_of(
     Of a model with a trunk and a head, vectors of the trunk are kept: another head over the same trunk then costs
     seconds. They are rounded as on the disk also the first time, and without a store, so that answers never differ.
     """
+    if sees_landmarks(model):
+        from signspot.workflows.landmark_tracks import landmark_track_of  # which is made of what is here
+
+        return landmark_track_of(episode, model, store=store, options=options, progress=progress)
+    refuse_landmark_file(episode.video, model)
     sha256 = media_sha256(episode.video)
     kept = replace(options, stage=_kept_stage(model))
     stage_vectors(model, options.stage)  # refuses a stage that the model does not have
@@ -77,7 +92,13 @@ def quick_track_of(
     options: ExtractOptions = ExtractOptions(),
     progress: Progress | None = None,
 ) -> VideoTrack:
-    """A track that is exact only near `queries` (n, dim), for somebody who waits: it is never kept, and says so."""
+    """A track that is exact only near `queries` (n, dim), for somebody who waits: it is never kept, and says so.
+
+    Where a model sees landmarks, looking closely costs next to nothing once they are found: the track is exact.
+    """
+    if sees_landmarks(model):
+        return track_of(episode, model, options=options, progress=progress)
+    refuse_landmark_file(episode.video, model)
     report = _in_windows(episode, stride=1, progress=progress)
     coarse = CoarseOptions(isolated=options.isolated, box=options.box)
     near = embed_near(episode, model, queries, options=coarse, progress=report)
@@ -91,8 +112,19 @@ def is_stored(
     """Whether `track_of` has nothing to compute."""
     if store is None:
         return False
+    if sees_landmarks(model):
+        from signspot.workflows.landmark_tracks import landmark_track_is_stored
+
+        return landmark_track_is_stored(episode, model, store, options)
     filed = _filed(episode, model, options.box)
     return store.find(media_sha256(episode.video), filed.fingerprint, options.stride) is not None
+
+
+def refuse_landmark_file(path: Path, model: Embedder) -> None:
+    """Raise where a model that sees pictures is given a file of landmarks."""
+    if path.suffix.lower() == POSE_SUFFIX:
+        what = f"holds landmarks and no pictures, which the model {model.name!r} needs"
+        raise VideoError(path, what, f"give the video, or use --model {LANDMARK_MODEL}")
 
 
 def _filed(episode: Episode, model: Embedder, asked: SignerBox | None) -> StageVectors:

@@ -19,7 +19,7 @@ from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, WindowG
 from signspot.domain.words import Synonyms
 from signspot.errors import DictionaryError, FormatError, InputError, VideoError
 from signspot.features.extract import EntryOptions, ExtractOptions, embed_entry, seen_box
-from signspot.features.stages import filed_under, stage_vectors
+from signspot.features.stages import filed_under, sees_landmarks, stage_vectors
 from signspot.features.store import FeatureStore
 from signspot.formats.bsldict_records import RECORDS_FILE, read_bsldict_records, sign_synonyms
 from signspot.formats.manifests import CorpusSource, Problem, TimedAnnotation, placed, read_corpus, read_dictionary
@@ -29,7 +29,6 @@ from signspot.learning.material_files import SynonymKind, read_material, refuse_
 from signspot.learning.passages import Footage, LabelledPassage, PassageOptions, labelled_passages, passage_columns
 from signspot.learning.permission import is_forbidden, told_of_unknown
 from signspot.media.reader import media_sha256, shared_decoding
-from signspot.models.checkpoints import read_card
 from signspot.models.zoo import load_model
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import english_synonyms, shared_sign_synonyms
@@ -98,11 +97,11 @@ class MaterialFiles:
 
 def load_trunk(name: str, *, backend: str = "auto", device: str = "cpu") -> Embedder:
     """The model whose trunk makes the vectors; landmarks of a corpus cannot be read yet."""
-    path = Path(name)
-    if path.is_file() and read_card(path).architecture.startswith("landmark"):
+    model = load_model(name, backend=backend, device=device)
+    if sees_landmarks(model):
         what = "sees landmarks, which cannot be read from a corpus yet"
-        raise InputError(path, what, "choose a model that sees pictures, or write material from arrays (docs/guides)")
-    return load_model(name, backend=backend, device=device)
+        raise InputError(name, what, "choose a model that sees pictures, or write material from arrays (docs/guides)")
+    return model
 
 
 def write_training_material(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -46,6 +47,7 @@ _RIGHTS = Rights(
     may_share_embeddings=True,
 )
 _CARD = "world.json"
+_LISTS_PER_COLLECTION = 100_000  # a frame is hundreds of short lists: looking through them often takes a seventh longer
 # Where the signer is: alone in a studio, or in the corner of a broadcast.
 _STUDIO, _BROADCAST = SignerBox(0.1, 0.05, 0.9, 0.85), SignerBox(0.28, 0.165, 1.0, 0.885)
 
@@ -180,8 +182,18 @@ def _film(performance: Performance, scene: Scene | None, path: Path, side: int) 
 
 
 def _in_parallel(tasks: list[Callable[[], None]], workers: int) -> Iterator[int]:
-    """Run the tasks, the long ones first, and count."""
-    with ProcessPoolExecutor(workers or len(os.sched_getaffinity(0))) as pool:
+    """Run the tasks, the long ones first, and count; a single worker is this process."""
+    workers = min(workers or len(os.sched_getaffinity(0)), len(tasks))
+    if workers <= 1:
+        for done, task in enumerate(tasks, start=1):
+            task()
+            yield done
+        return
+    # A limit, however high, asks for new processes instead of copies of this one, which may crash or hang where a
+    # library has threads.
+    with ProcessPoolExecutor(
+        workers, max_tasks_per_child=len(tasks), initializer=gc.set_threshold, initargs=(_LISTS_PER_COLLECTION,)
+    ) as pool:
         for done, _ in enumerate(pool.map(_run, tasks, chunksize=1), start=1):
             yield done
 

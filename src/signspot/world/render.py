@@ -1,7 +1,7 @@
 """Joints as video: landmarks in the MediaPipe layout become frames of a person who signs.
 
 Frames are painted with Pillow at three times their size and then reduced, which smooths every edge. The same landmarks,
-appearance and scene give the same bytes. Nothing but the current frame is held.
+appearance and scene give the same bytes. Nothing but the shapes of some frames and one picture is held.
 
 >>> frames = render_frames(points, mouth, appearance)                                           # doctest: +SKIP
 >>> next(frames).shape                                                                          # doctest: +SKIP
@@ -17,13 +17,14 @@ import numpy as np
 from signspot.domain.tracks import LANDMARK_DIM, FloatArray, Pixels
 from signspot.world.appearance import Appearance
 from signspot.world.render_body import paint_person
-from signspot.world.render_figure import Figure, Proportions, split
+from signspot.world.render_figure import Figures, Proportions, split
 from signspot.world.render_scene import Placement, Scene, Studio
 from signspot.world.render_shapes import Canvas
 
 SIDE = 256
 _ENLARGED = 3
 _MEASURED_FRAMES = 1000  # of a long video, to know the size of head and hands
+_TOGETHER = 32  # frames whose shapes are computed at once: more gain nothing
 _BLINK_EVERY, _BLINK_FROM, _BLINK_FRAMES = 97, 61, 3
 
 
@@ -45,18 +46,23 @@ def render_frames(
 
 
 def _frames(points: FloatArray, mouth: FloatArray, appearance: Appearance, scene: Scene, side: int) -> Iterator[Pixels]:
-    figures = _figures(points, mouth, scene.placement, side * _ENLARGED)
-    for figure, backdrop in zip(figures, scene.backdrops(side * _ENLARGED), strict=False):
-        canvas = Canvas(backdrop)
-        paint_person(canvas, figure, appearance)
-        yield np.array(canvas.image.reduce(_ENLARGED))
+    enlarged = side * _ENLARGED
+    backdrops = scene.backdrops(enlarged)
+    for figures in _figures(points, mouth, scene.placement, enlarged):
+        canvas = Canvas([[] for _ in figures.pose])
+        paint_person(canvas, figures, appearance)
+        for frame, image in zip(range(len(figures.pose)), backdrops, strict=False):
+            canvas.paint(frame, image)
+            yield np.array(image.reduce(_ENLARGED))
 
 
-def _figures(points: FloatArray, mouth: FloatArray, placement: Placement, side: int) -> Iterator[Figure]:
+def _figures(points: FloatArray, mouth: FloatArray, placement: Placement, side: int) -> Iterator[Figures]:
     measured = points[:: len(points) // _MEASURED_FRAMES + 1]
     proportions = Proportions.of(placement.apply(measured), side)
-    for frame in range(len(points)):
-        pose, *hands = split(placement.apply(points[frame : frame + 1]))
-        left, right = (hand[0] * side if hand.any() else None for hand in hands)
-        eyes_closed = _BLINK_FROM <= frame % _BLINK_EVERY < _BLINK_FROM + _BLINK_FRAMES
-        yield Figure(pose[0, :, :3] * side, (left, right), float(mouth[frame]), eyes_closed, proportions)
+    for first in range(0, len(points), _TOGETHER):
+        pose, left, right = split(placement.apply(points[first : first + _TOGETHER]))
+        openings = mouth[first : first + _TOGETHER].astype(np.float64)
+        in_blink = (np.arange(first, first + len(pose)) % _BLINK_EVERY - _BLINK_FROM) % _BLINK_EVERY
+        yield Figures(
+            pose[..., :3] * side, (left * side, right * side), openings, in_blink < _BLINK_FRAMES, proportions
+        )

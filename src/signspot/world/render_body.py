@@ -21,69 +21,85 @@ from signspot.world.render_figure import (
     RIGHT_HIP,
     RIGHT_MOUTH,
     RIGHT_SHOULDER,
-    Figure,
+    Figures,
 )
 from signspot.world.render_hands import paint_hand
-from signspot.world.render_shapes import LIGHT, Canvas, Points, ellipse
+from signspot.world.render_shapes import LIGHT, Canvas, Frames, Points, ellipse
 
 _LINE = 0.014  # outlines of the body, in shoulder widths
 _LIP: Colour = (168, 74, 74)
 _INSIDE_MOUTH: Colour = (70, 22, 26)
 _TEETH: Colour = (240, 236, 228)
+# Places on the head, in half widths from the middle between the ears.
+_TURNS = np.linspace(np.pi * 1.03, np.pi * 1.97, 14)
+_CROWN = [(1.1 * np.cos(a), -0.2 + 1.42 * np.sin(a)) for a in _TURNS]
+_BROW = [(0.93 * np.cos(a), -0.28 + 0.72 * np.sin(a)) for a in _TURNS[::-1]]
+_FRINGE = np.array(_CROWN + _BROW)
+_SHINE = np.array([(0.2 * np.cos(a) - 0.35, -1.2 + 0.16 * np.sin(a)) for a in np.linspace(0, 2 * np.pi, 12)])
 
 
-def paint_person(canvas: Canvas, figure: Figure, appearance: Appearance) -> None:
-    """Paint everything, far to near: long hair, body, head, then the arms with their hands by depth."""
-    head = _Head.of(figure)
+def paint_person(canvas: Canvas, figures: Figures, appearance: Appearance) -> None:
+    """Draw everything, far to near: long hair, body, head, then the arms with their hands by depth."""
+    head = _Head.of(figures)
     if appearance.long_hair:
         canvas.fill(head.oval(0, 0.2, 0.72, 1.02), shaded(appearance.hair, 0.8))
-    _paint_torso(canvas, figure, head, appearance)
+    _paint_torso(canvas, figures, head, appearance)
     _paint_head(canvas, head, appearance)
-    _paint_face(canvas, figure, head, appearance)
-    depths = [float(figure.pose[LEFT_WRIST + side, 2]) for side in (0, 1)]
-    for side in (0, 1) if depths[0] >= depths[1] else (1, 0):  # 0 left, 1 right
-        _paint_arm(canvas, figure, appearance, side)
+    _paint_face(canvas, figures, head, appearance)
+    left_is_behind = figures.pose[:, LEFT_WRIST, 2] >= figures.pose[:, LEFT_WRIST + 1, 2]
+    for frames, sides in ((left_is_behind, (0, 1)), (~left_is_behind, (1, 0))):
+        some_canvas, some_figures = canvas.only(frames), figures.only(frames)
+        for side in sides:  # 0 left, 1 right
+            _paint_arm(some_canvas, some_figures, appearance, side)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Head:
-    """A frame of its own for the head: `right` and `down` are half its width long."""
+    """A frame of its own for the head: `right` and `down` are half its width long. All (n_frames, 2)."""
 
     centre: Points
     right: Points
     down: Points
 
     @classmethod
-    def of(cls, figure: Figure) -> _Head:
-        ears = figure.pose[[RIGHT_EAR, LEFT_EAR], :2]
-        half = figure.proportions.head / 2
-        across = ears[1] - ears[0]
-        length = float(np.hypot(*across))
-        right = across / length * half if length > 1e-6 else np.array([half, 0.0])
-        down = np.array([-right[1], right[0]])
-        return cls(ears.mean(axis=0), right, down)
+    def of(cls, figures: Figures) -> _Head:
+        ears = figures.pose[:, [RIGHT_EAR, LEFT_EAR], :2]
+        half = figures.proportions.head / 2
+        across = ears[:, 1] - ears[:, 0]
+        length = np.hypot(across[:, 0], across[:, 1])[:, None]
+        right = np.where(length > 1e-6, across / np.maximum(length, 1e-6) * half, (half, 0.0))
+        down = np.stack([-right[:, 1], right[:, 0]], axis=1)
+        return cls(ears.mean(axis=1), right, down)
+
+    def only(self, frames: Frames) -> _Head:
+        return _Head(self.centre[frames], self.right[frames], self.down[frames])
 
     def at(self, x: float, y: float) -> Points:
-        """A place in half widths from the middle between the ears."""
+        """A place in half widths from the middle between the ears: (n_frames, 2)."""
         place: Points = self.centre + x * self.right + y * self.down
         return place
 
+    def outline(self, places: Points) -> Points:
+        """A polygon (k, 2) of such places: (n_frames, k, 2)."""
+        x, y = places[:, :1], places[:, 1:]
+        return self.centre[:, None] + x * self.right[:, None] + y * self.down[:, None]
+
     def oval(self, x: float, y: float, half_width: float, half_height: float) -> Points:
         """An upright ellipse around (x, y); sizes in widths of the head."""
-        return ellipse(self.at(x, y), 2 * half_width * self.right, 2 * half_height * self.down)
+        return self.around(self.at(x, y), half_width, half_height)
 
-    def around(self, place: Points, half_width: float, half_height: float) -> Points:
-        """An upright ellipse around a place of the canvas."""
-        return ellipse(place, 2 * half_width * self.right, 2 * half_height * self.down)
+    def around(self, places: Points, half_width: float | Points, half_height: float | Points) -> Points:
+        """An upright ellipse around places (n_frames, 2) of the canvas; sizes may differ by frame: (n_frames, 1)."""
+        return ellipse(places, 2 * half_width * self.right, 2 * half_height * self.down)
 
 
-def _paint_torso(canvas: Canvas, figure: Figure, head: _Head, appearance: Appearance) -> None:
-    width = figure.proportions.shoulders
+def _paint_torso(canvas: Canvas, figures: Figures, head: _Head, appearance: Appearance) -> None:
+    width = figures.proportions.shoulders
     line, top = _LINE * width, appearance.top
-    shoulders, hips = figure.pose[[RIGHT_SHOULDER, LEFT_SHOULDER], :2], figure.pose[[RIGHT_HIP, LEFT_HIP], :2]
-    middle, below = shoulders.mean(axis=0), hips.mean(axis=0)
-    if np.hypot(*(below - middle)) < 0.3 * width:  # hips that were not found
-        below = middle + np.array([0.0, 1.6 * width])
+    shoulders, hips = figures.pose[:, [RIGHT_SHOULDER, LEFT_SHOULDER], :2], figures.pose[:, [RIGHT_HIP, LEFT_HIP], :2]
+    middle, below = shoulders.mean(axis=1), hips.mean(axis=1)
+    are_hips_found = np.hypot(*(below - middle).T) >= 0.3 * width
+    below = np.where(are_hips_found[:, None], below, middle + np.array([0.0, 1.6 * width]))
     neck = middle + np.array([0.0, -0.2 * width])
     for grown, colour in ((line, shaded(top, 0.4)), (0.0, shaded(top, 0.7)), (-0.03 * width, shaded(top, 0.82))):
         canvas.fill(_torso_outline(shoulders, neck, below, width, grown), colour)
@@ -92,13 +108,13 @@ def _paint_torso(canvas: Canvas, figure: Figure, head: _Head, appearance: Appear
     collar = middle + np.array([0.0, -0.1 * width])
     canvas.fill(ellipse(collar, np.array([0.2 * width, 0]), np.array([0, 0.13 * width])), shaded(top, 0.6))
     canvas.fill(ellipse(collar, np.array([0.175 * width, 0]), np.array([0, 0.105 * width])), appearance.skin)
-    throat = np.array([collar, head.at(0, 0.6)])
+    throat = np.stack([collar, head.at(0, 0.6)], axis=1)
     canvas.limb(throat, np.array([0.15, 0.135]) * width, shaded(appearance.skin, 0.88), line / 2)
 
 
 def _torso_outline(shoulders: Points, neck: Points, below: Points, width: float, grown: float) -> Points:
     """A trunk from the neck over sloping shoulders to below the hips; `grown` pixels wider all around."""
-    right, left = shoulders  # of the person: the right shoulder is on the left of the picture
+    right, left = shoulders[:, 0], shoulders[:, 1]  # of the person: the right shoulder is on the left of the picture
     down, out = np.array([0.0, 1.0]), np.array([1.0, 0.0])
     rise, waist = 0.085 * width + grown, 0.44 * width + grown
     outline = [
@@ -115,7 +131,7 @@ def _torso_outline(shoulders: Points, neck: Points, below: Points, width: float,
         left + (neck - left) * 0.28 - down * rise,
         neck + out * (0.15 * width + grown) - down * grown,
     ]
-    return np.array(outline)
+    return np.stack(outline, axis=1)
 
 
 def _paint_head(canvas: Canvas, head: _Head, appearance: Appearance) -> None:
@@ -128,70 +144,65 @@ def _paint_head(canvas: Canvas, head: _Head, appearance: Appearance) -> None:
     canvas.fill(head.oval(0, 0.12, 0.505, 0.655), shaded(skin, 0.5))
     for size, brightness, shift in ((0.49, 0.84, 0.0), (0.45, 0.94, 0.06), (0.37, 1.02, 0.12)):
         canvas.fill(head.oval(shift * LIGHT[0], 0.12 + shift * LIGHT[1], size, size * 1.3), shaded(skin, brightness))
-    _paint_fringe(canvas, head, hair)
+    canvas.fill(head.outline(_FRINGE), hair)
+    canvas.fill(head.outline(_SHINE), blended(hair, (255, 255, 255), 0.14))
 
 
-def _paint_fringe(canvas: Canvas, head: _Head, hair: Colour) -> None:
-    turns = np.linspace(np.pi * 1.03, np.pi * 1.97, 14)
-    crown = [head.at(1.1 * np.cos(a), -0.2 + 1.42 * np.sin(a)) for a in turns]
-    brow = [head.at(0.93 * np.cos(a), -0.28 + 0.72 * np.sin(a)) for a in turns[::-1]]
-    canvas.fill(np.array(crown + brow), hair)
-    shine = [head.at(0.2 * np.cos(a) - 0.35, -1.2 + 0.16 * np.sin(a)) for a in np.linspace(0, 2 * np.pi, 12)]
-    canvas.fill(np.array(shine), blended(hair, (255, 255, 255), 0.14))
-
-
-def _paint_face(canvas: Canvas, figure: Figure, head: _Head, appearance: Appearance) -> None:
-    pose, skin = figure.pose, appearance.skin
+def _paint_face(canvas: Canvas, figures: Figures, head: _Head, appearance: Appearance) -> None:
+    pose, skin = figures.pose, appearance.skin
     for eye in (RIGHT_EYE, LEFT_EYE):
-        _paint_eye(canvas, head, pose[eye, :2], figure.eyes_closed, appearance)
-    nose = pose[NOSE, :2]
+        _paint_eye(canvas, head, pose[:, eye, :2], figures.eyes_closed, appearance)
+    nose = pose[:, NOSE, :2]
     canvas.fill(head.around(nose, 0.085, 0.065), shaded(skin, 0.78))
-    canvas.fill(head.around(nose + LIGHT * 0.03 * figure.proportions.head, 0.065, 0.06), shaded(skin, 1.04))
-    mouth, opening = pose[[RIGHT_MOUTH, LEFT_MOUTH], :2].mean(axis=0), figure.mouth
+    canvas.fill(head.around(nose + LIGHT * 0.03 * figures.proportions.head, 0.065, 0.06), shaded(skin, 1.04))
+    _paint_mouth(canvas, figures, head, blended(shaded(skin, 0.75), _LIP, 0.6))
+
+
+def _paint_mouth(canvas: Canvas, figures: Figures, head: _Head, lip: Colour) -> None:
+    mouth, opening = figures.pose[:, [RIGHT_MOUTH, LEFT_MOUTH], :2].mean(axis=1), figures.mouth[:, None]
     half_width = 0.2 - 0.05 * opening
-    lip = blended(shaded(skin, 0.75), _LIP, 0.6)
     canvas.fill(head.around(mouth, half_width, 0.04 + 0.13 * opening), lip)
-    if opening > 0.08:
-        canvas.fill(head.around(mouth, half_width * 0.8, 0.005 + 0.115 * opening), _INSIDE_MOUTH)
-        if opening > 0.3:
-            upper = mouth - 2 * head.down * 0.07 * opening
-            canvas.fill(head.around(upper, half_width * 0.55, 0.035 * opening + 0.004), _TEETH)
-    else:
-        canvas.fill(head.around(mouth, half_width * 0.85, 0.009), shaded(lip, 0.55))
+    inside = head.around(mouth, half_width * 0.8, 0.005 + 0.115 * opening)
+    upper = mouth - 2 * head.down * 0.07 * opening
+    teeth = head.around(upper, half_width * 0.55, 0.035 * opening + 0.004)
+    between_lips = head.around(mouth, half_width * 0.85, 0.009)
+    is_open, shows_teeth = figures.mouth > 0.08, figures.mouth > 0.3
+    canvas.only(is_open).fill(inside[is_open], _INSIDE_MOUTH)
+    canvas.only(shows_teeth).fill(teeth[shows_teeth], _TEETH)
+    canvas.only(~is_open).fill(between_lips[~is_open], shaded(lip, 0.55))
 
 
-def _paint_eye(canvas: Canvas, head: _Head, eye: Points, is_closed: bool, appearance: Appearance) -> None:
+def _paint_eye(canvas: Canvas, head: _Head, eyes: Points, are_closed: Frames, appearance: Appearance) -> None:
     skin = appearance.skin
     dark = appearance.hair if luma(appearance.hair) < luma(skin) - 25 else shaded(skin, 0.45)
-    brow = eye - 2 * head.down * 0.15
-    canvas.fill(head.around(brow, 0.125, 0.028), dark)
-    if is_closed:
-        canvas.fill(head.around(eye, 0.1, 0.018), shaded(skin, 0.45))
-        return
-    canvas.fill(head.around(eye, 0.115, 0.075), shaded(skin, 0.55))
-    canvas.fill(head.around(eye, 0.098, 0.058), (246, 244, 240))
-    canvas.fill(head.around(eye, 0.052, 0.055), (46, 34, 30))
+    canvas.fill(head.around(eyes - 2 * head.down * 0.15, 0.125, 0.028), dark)
+    closed, shut_head = canvas.only(are_closed), head.only(are_closed)
+    closed.fill(shut_head.around(eyes[are_closed], 0.1, 0.018), shaded(skin, 0.45))
+    opened, head, eyes = canvas.only(~are_closed), head.only(~are_closed), eyes[~are_closed]
+    opened.fill(head.around(eyes, 0.115, 0.075), shaded(skin, 0.55))
+    opened.fill(head.around(eyes, 0.098, 0.058), (246, 244, 240))
+    opened.fill(head.around(eyes, 0.052, 0.055), (46, 34, 30))
 
 
-def _paint_arm(canvas: Canvas, figure: Figure, appearance: Appearance, side: int) -> None:
+def _paint_arm(canvas: Canvas, figures: Figures, appearance: Appearance, side: int) -> None:
     """Arm and hand of one side: 0 left, 1 right."""
-    width, skin = figure.proportions.shoulders, appearance.skin
-    shoulder, elbow, wrist = (figure.pose[joint + side, :2] for joint in (LEFT_SHOULDER, LEFT_ELBOW, LEFT_WRIST))
+    width, skin, pose = figures.proportions.shoulders, appearance.skin, figures.pose[..., :2]
+    shoulder, elbow, wrist = (pose[:, joint + side] for joint in (LEFT_SHOULDER, LEFT_ELBOW, LEFT_WRIST))
     radii = np.array([0.155, 0.115, 0.075]) * width
-    line, hand = _LINE * width, figure.hands[side]
-    joints = np.array([shoulder, elbow, wrist])
+    line = _LINE * width
     if appearance.long_sleeves:
         cuff = elbow + 0.9 * (wrist - elbow)
-        canvas.limb(np.array([cuff, wrist]), radii[2] * np.array([0.85, 0.8]), skin, line)
-        canvas.limb(np.array([shoulder, elbow, cuff]), radii * (1, 1, 1.08), appearance.top, line, root_gap=0.4)
+        canvas.limb(np.stack([cuff, wrist], axis=1), radii[2] * np.array([0.85, 0.8]), skin, line)
+        sleeve = np.stack([shoulder, elbow, cuff], axis=1)
+        canvas.limb(sleeve, radii * (1, 1, 1.08), appearance.top, line, root_gap=0.4)
     else:
-        canvas.limb(joints, radii * (0.85, 0.85, 0.9), skin, line)
+        canvas.limb(np.stack([shoulder, elbow, wrist], axis=1), radii * (0.85, 0.85, 0.9), skin, line)
         hem = shoulder + 0.6 * (elbow - shoulder)
-        canvas.limb(np.array([shoulder, hem]), radii[:2] * (1, 1.1), appearance.top, line, root_gap=0.4)
-    palm = figure.proportions.palms[side]
-    if hand is not None:
-        paint_hand(canvas, hand, palm, skin, is_left=side == 0)
-        return
+        canvas.limb(np.stack([shoulder, hem], axis=1), radii[:2] * (1, 1.1), appearance.top, line, root_gap=0.4)
+    palm, hand = figures.proportions.palms[side], figures.hands[side]
+    is_found = np.count_nonzero(hand, axis=(1, 2)) > 0
+    paint_hand(canvas.only(is_found), hand[is_found], palm, skin, is_left=side == 0)
     # A hand that was not found: a mitten along the pose's own three finger points.
-    knuckles = figure.pose[[LEFT_WRIST + 2 + side, LEFT_WRIST + 4 + side], :2].mean(axis=0)
-    canvas.limb(np.array([wrist, knuckles]), np.array([0.25, 0.33]) * palm, skin, line)
+    knuckles = pose[:, [LEFT_WRIST + 2 + side, LEFT_WRIST + 4 + side]].mean(axis=1)
+    mitten = np.stack([wrist, knuckles], axis=1)[~is_found]
+    canvas.only(~is_found).limb(mitten, np.array([0.25, 0.33]) * palm, skin, line)

@@ -1,14 +1,14 @@
-"""One frame of landmarks as joints of a figure to draw, and the sizes that hold for a whole clip."""
+"""Frames of landmarks as joints of figures to draw, and the sizes that hold for a whole clip."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.tracks import LANDMARK_DIM, FloatArray
-from signspot.world.render_shapes import Points
+from signspot.world.render_shapes import Frames, Points
 
 N_POSE, N_HAND = 33, 21
 NOSE, LEFT_EYE, RIGHT_EYE, LEFT_EAR, RIGHT_EAR, LEFT_MOUTH, RIGHT_MOUTH = 0, 2, 5, 7, 8, 9, 10
@@ -39,14 +39,22 @@ class Proportions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figure:
-    """The joints of one frame in pixels of the canvas; z on the same scale, negative toward the viewer."""
+class Figures:
+    """The joints of some frames in pixels of the canvas; z on the same scale, negative toward the viewer."""
 
-    pose: Points  # (33, 3)
-    hands: tuple[Points | None, Points | None]  # left, right: (21, 3), None where not found
-    mouth: float  # opening, 0..1
-    eyes_closed: bool
+    pose: Points  # (n_frames, 33, 3)
+    hands: tuple[Points, Points]  # left, right: (n_frames, 21, 3), zeros where not found
+    mouth: Points  # (n_frames,) opening, 0..1
+    eyes_closed: Frames
     proportions: Proportions
+
+    def only(self, frames: Frames) -> Figures:
+        """Those of some of the frames."""
+        left, right = self.hands
+        hands = (left[frames], right[frames])
+        return replace(
+            self, pose=self.pose[frames], hands=hands, mouth=self.mouth[frames], eyes_closed=self.eyes_closed[frames]
+        )
 
 
 def split(points: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from signspot.world.appearance import Colour, blended, shaded
-from signspot.world.render_shapes import LIGHT, Canvas, Points, capsules, ellipse
+from signspot.world.render_shapes import LIGHT, Canvas, Points, capsules, ellipse, flat
 
 _PALM_LIMBS = ((0, 5), (0, 9), (0, 13), (0, 17), (5, 9), (9, 13), (13, 17), (0, 1))
 _PALM_HULL = [0, 5, 9, 13, 17]
@@ -41,67 +41,71 @@ _NAIL: Colour = (255, 240, 235)
 
 
 def paint_hand(canvas: Canvas, points: Points, palm_length: float, skin: Colour, *, is_left: bool) -> None:
-    """Paint one hand of joints `points` (21, 3); `palm_length` in pixels of the canvas."""
-    lines, fills, lights = _outlines(points[:, :2], palm_length)
-    depths = _depths(points[:, 2])
+    """Draw one hand of joints `points` (n_frames, 21, 3); `palm_length` in pixels of the canvas."""
+    depths = _depths(points[..., 2])
+    shapes, hulls = flat(_outlines(points[..., :2], palm_length)), flat(points[:, _PALM_HULL, :2])
+    nails = _nails(points, palm_length, is_left)
     colours = _colours(points, depths, palm_length, skin, is_left)
-    nails = _shows_back(points, is_left)
-    for part in np.argsort(-depths, kind="stable").tolist():
-        limbs, colour = _PARTS[part], colours[part]
-        dark = shaded(colour, 0.42)
-        canvas.fill_all(lines[limbs], dark)
-        canvas.fill_all(fills[limbs], colour)
-        if part == 0:
-            canvas.fill(points[_PALM_HULL, :2], colour)
-            continue
-        canvas.fill_all(lights[limbs], shaded(colour, 1.1))
-        finger, is_outer = divmod(part - 1, 2)
-        if is_outer and nails[finger] and finger != _THUMB:
-            tip = points[4 * finger + 3 : 4 * finger + 5, :2]
-            canvas.fill(_nail(tip, palm_length * float(_FINGER_RADII[finger, 3])), blended(colour, _NAIL, 0.5))
+    orders = np.argsort(-depths, axis=1, kind="stable").tolist()
+    for number, (strokes, order) in enumerate(zip(canvas.strokes, orders, strict=True)):
+        lines, fills, lights = shapes[number]
+        for part in order:
+            limbs, colour = _PARTS[part], colours[number][part]
+            dark, light = shaded(colour, 0.42), shaded(colour, 1.1)
+            strokes += [(line, dark) for line in lines[limbs]]
+            strokes += [(body, colour) for body in fills[limbs]]
+            if part == 0:
+                strokes.append((hulls[number], colour))
+                continue
+            strokes += [(lit, light) for lit in lights[limbs]]
+            if (nail := nails[number].get(part)) is not None:
+                strokes.append((nail, blended(colour, _NAIL, 0.5)))
 
 
 def _outlines(places: Points, palm_length: float) -> Points:
-    """Of every limb the dark line around it, its body and its bright side: (3, n_limbs, 14, 2)."""
-    starts, ends = places[_LIMBS[:, 0]], places[_LIMBS[:, 1]]
+    """Of every limb the dark line around it, its body and its bright side: (n_frames, 3, n_limbs, 14, 2)."""
+    starts, ends = places[:, _LIMBS[:, 0]], places[:, _LIMBS[:, 1]]
     start_radii, end_radii = palm_length * _START_RADII, palm_length * _END_RADII
     line, lit = _LINE * palm_length, 0.3 * LIGHT
     outlines = capsules(
-        np.concatenate([starts + _LINE_GAPS * (ends - starts), starts, starts + start_radii[:, None] * lit]),
-        np.concatenate([ends, ends, ends + end_radii[:, None] * lit]),
+        np.concatenate([starts + _LINE_GAPS * (ends - starts), starts, starts + start_radii[:, None] * lit], axis=1),
+        np.concatenate([ends, ends, ends + end_radii[:, None] * lit], axis=1),
         np.concatenate([start_radii + line, start_radii, 0.45 * start_radii]),
         np.concatenate([end_radii + line, end_radii, 0.45 * end_radii]),
     )
-    return outlines.reshape(3, _N_LIMBS, *outlines.shape[1:])
+    return outlines.reshape(len(places), 3, _N_LIMBS, *outlines.shape[-2:])
 
 
 def _depths(z: Points) -> Points:
-    """How far away each part is (n_parts,), from the depths of the joints (21,)."""
-    fingers = z[1:].reshape(_N_FINGERS, 4)
-    halves = np.stack([fingers[:, :2].mean(axis=1), fingers[:, 1:].mean(axis=1)], axis=1)
-    return np.concatenate([[z[_PALM_HULL].mean()], halves.ravel()])
+    """How far away each part is (n_frames, n_parts), from the depths of the joints (n_frames, 21)."""
+    fingers = z[:, 1:].reshape(len(z), _N_FINGERS, 4)
+    halves = np.stack([fingers[..., :2].mean(axis=-1), fingers[..., 1:].mean(axis=-1)], axis=-1)
+    palm = z[:, _PALM_HULL].mean(axis=-1, keepdims=True)
+    return np.concatenate([palm, halves.reshape(len(z), 2 * _N_FINGERS)], axis=1)
 
 
-def _colours(points: Points, depths: Points, palm_length: float, skin: Colour, is_left: bool) -> list[Colour]:
-    """Nearer parts are brighter; the palm of the hand is lighter than its back."""
-    up, across = points[9] - points[0], points[5] - points[17]
-    faces_viewer = (up[0] * across[1] - up[1] * across[0]) * (1 if is_left else -1) < 0
-    base = blended(skin, _PALM_TINT, 0.22) if faces_viewer else shaded(skin, 0.93)
-    nearness = np.clip((depths[0] - depths) / (1.6 * palm_length) + 0.5, 0, 1)
-    return [shaded(base, brightness) for brightness in (_FAR + (_NEAR - _FAR) * nearness).tolist()]
+def _colours(points: Points, depths: Points, palm_length: float, skin: Colour, is_left: bool) -> list[list[Colour]]:
+    """Of each part in each frame: nearer parts are brighter; the palm of the hand is lighter than its back."""
+    up, across = points[:, 9] - points[:, 0], points[:, 5] - points[:, 17]
+    faces_viewer = (up[:, 0] * across[:, 1] - up[:, 1] * across[:, 0]) * (1 if is_left else -1) < 0
+    palm, back = blended(skin, _PALM_TINT, 0.22), shaded(skin, 0.93)
+    nearness = np.clip((depths[:, :1] - depths) / (1.6 * palm_length) + 0.5, 0, 1)
+    brightness = (_FAR + (_NEAR - _FAR) * nearness).tolist()
+    bases = [palm if is_palm else back for is_palm in faces_viewer.tolist()]
+    return [[shaded(base, factor) for factor in factors] for base, factors in zip(bases, brightness, strict=True)]
 
 
-def _shows_back(points: Points, is_left: bool) -> list[bool]:
-    """For each finger whether the back of its tip, where the nail is, faces the viewer."""
-    tips = points[4::4] - points[3::4]
-    across = points[5] - points[17]
-    outward = (tips[:, 0] * across[1] - tips[:, 1] * across[0]) * (-1 if is_left else 1)
-    return [bool(z < 0) for z in outward]
-
-
-def _nail(tip: Points, radius: float) -> Points:
-    along = tip[1] - tip[0]
-    length = float(np.hypot(*along))
-    direction = along / length if length > 1e-6 else np.array([0.0, -1.0])
-    across = np.array([-direction[1], direction[0]])
-    return ellipse(tip[1] + 0.15 * radius * direction, 0.62 * radius * across, 0.7 * radius * direction)
+def _nails(points: Points, palm_length: float, is_left: bool) -> list[dict[int, list[float]]]:
+    """Of each frame the nails that can be seen, by the part that they lie on; that of the thumb never is."""
+    tips = points[:, 4::4] - points[:, 3::4]
+    across = points[:, 5] - points[:, 17]
+    outward = (tips[..., 0] * across[:, 1:2] - tips[..., 1] * across[:, :1]) * (-1 if is_left else 1)
+    length = np.hypot(tips[..., 0], tips[..., 1])[..., None]
+    along = np.where(length > 1e-6, tips[..., :2] / np.maximum(length, 1e-6), (0.0, -1.0))
+    aside = np.stack([-along[..., 1], along[..., 0]], axis=-1)
+    radius = palm_length * _FINGER_RADII[:, 3:]
+    outlines = flat(ellipse(points[:, 4::4, :2] + 0.15 * radius * along, 0.62 * radius * aside, 0.7 * radius * along))
+    return [
+        {2 * finger + 2: nails[finger] for finger in range(_THUMB + 1, _N_FINGERS) if depths[finger] < 0}
+        for nails, depths in zip(outlines, outward.tolist(), strict=True)
+    ]

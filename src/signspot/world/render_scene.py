@@ -54,7 +54,7 @@ class Scene(Protocol):
         """Where the signer stands."""
 
     def backdrops(self, side: int) -> Iterator[Image.Image]:
-        """Without end, one new RGB picture of side x side pixels a frame."""
+        """Without end, one RGB picture of side x side pixels a frame, to paint on: the next frame takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,11 @@ class Studio:
         axis = np.linspace(-1, 1, side)
         light = 1.06 - 0.16 * (axis[:, None] ** 2 + axis[None, :] ** 2) / 2
         wall = np.clip(light[:, :, None] * np.array(self.colour), 0, 255).astype(np.uint8)
-        picture = Image.fromarray(wall)
+        clean = Image.fromarray(wall)
+        picture = clean.copy()
         while True:
-            yield picture.copy()
+            picture.paste(clean)  # a new picture for each frame costs more than the painting of a head
+            yield picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +85,9 @@ class Broadcast:
 
     def backdrops(self, side: int) -> Iterator[Image.Image]:
         """The programme, the same for the same seed."""
-        rng = np.random.default_rng(self.seed)
+        rng, picture = np.random.default_rng(self.seed), Image.new("RGB", (side, side))
         while True:
-            yield from _shot(rng, side)
+            yield from _shot(rng, picture)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ class _Mover:
         draw.ellipse([edge * side for edge in edges], fill=self.colour)
 
 
-def _shot(rng: np.random.Generator, side: int) -> Iterator[Image.Image]:
+def _shot(rng: np.random.Generator, picture: Image.Image) -> Iterator[Image.Image]:
+    side = picture.width
     length = int(rng.integers(_SHORTEST_SHOT, _LONGEST_SHOT))
     panorama = _panorama(rng, side)
     room = panorama.width - side
@@ -113,7 +116,7 @@ def _shot(rng: np.random.Generator, side: int) -> Iterator[Image.Image]:
     movers = [_mover(rng) for _ in range(int(rng.integers(2, 5)))]
     for frame in range(length):
         left = round(start + (end - start) * frame / length)
-        picture = panorama.crop((left, 0, left + side, side))
+        picture.paste(panorama, (-left, 0))
         draw = ImageDraw.Draw(picture)
         for mover in movers:
             mover.paint(draw, frame, side)

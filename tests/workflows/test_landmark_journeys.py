@@ -1,0 +1,223 @@
+"""What people do with landmarks: every command takes .pose files, or videos with a detector, without naming a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import signspot
+from signspot.cli import main as cli
+from signspot.domain.tracks import EntryVectors
+from signspot.domain.words import Word
+from signspot.features.landmark_rates import embed_at_rates
+from signspot.formats.pose_files import read_pose
+from signspot.media.landmark_layout import in_picture_heights
+from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.models.zoo import model_path
+from signspot.spotting.multi_rate import multi_rate_similarity, signing_span, window_at
+from signspot.workflows.default_model import chosen_model
+from signspot.workflows.landmark_signs import _MIRROR
+from signspot.workflows.spot import SpotOptions
+from tests.media.stand_in_detector import coloured_video, install
+from tests.workflows.signed import WORDS, passage, resting, sign, write, write_dictionary
+
+
+@pytest.fixture(scope="module")
+def model() -> LandmarkEmbedder:
+    return landmark_embedder_from_checkpoint(model_path("landmark-v1"))
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dictionary of .pose files and a passage in which `cheese` is signed around frame 32."""
+    folder = tmp_path_factory.mktemp("desk")
+    write_dictionary(folder / "dictionary")
+    write(passage(), folder / "passage.pose")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+
+
+def run(*arguments: object) -> int:
+    return cli.run([str(argument) for argument in arguments])
+
+
+def as_published(desk: Path, model: LandmarkEmbedder, word: str) -> np.ndarray:
+    """The cosines (n_windows,) of the passage with a word, step by step as experiments/aslearn computes them."""
+    clip = read_pose(desk / "dictionary" / f"{word}.pose")
+    points = in_picture_heights(clip.track.points, clip.aspect)
+    span = signing_span(points)
+    vector = model.embed(window_at(points, span.start, len(span))[None])
+    (entry,) = signspot.open_dictionary(desk / "dictionary").entries(Word(word))
+    entries = EntryVectors(Word(word), (entry,), vector, model.fingerprint)
+    tracks = embed_at_rates(read_pose(desk / "passage.pose"), model)
+    return multi_rate_similarity(tracks, entries).best
+
+
+def test_the_command_and_the_library_compare_as_the_published_figures_were_made(
+    desk: Path, model: LandmarkEmbedder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("spot", desk / "passage.pose", *WORDS, "-d", desk / "dictionary", "--json") == 0
+    said = capsys.readouterr()
+    told = {word["word"]: word["best_cosine"] for word in json.loads(said.out)["words"]}
+    dictionary = signspot.open_dictionary(desk / "dictionary")
+    answer = signspot.spot(desk / "passage.pose", WORDS, dictionary=dictionary, model=model)
+    for word in answer.words:
+        expected = as_published(desk, model, word.word)
+        np.testing.assert_allclose(word.similarity.best, expected, atol=1e-3)  # rows are kept as halves
+        assert told[word.word] == pytest.approx(expected.max(), abs=1e-3)
+    assert said.err.count("\n") == 1 and "model landmark-v1: sees body and hands" in said.err
+
+
+@pytest.mark.parametrize("n_frames", [14, 32])
+def test_a_sign_is_found_where_it_is_however_fast_it_is_signed(
+    desk: Path, model: LandmarkEmbedder, tmp_path: Path, n_frames: int
+) -> None:
+    video = write(passage(1, n_frames), tmp_path / "video.pose")
+    dictionary = signspot.open_dictionary(desk / "dictionary")
+    answer = signspot.spot(video, WORDS, dictionary=dictionary, model=model)
+    best = max(answer.words, key=lambda word: word.best_cosine or -1)
+    assert best.word == "cheese" and best.best_cosine is not None and best.best_cosine > 0.8
+    found = max(best.spottings, key=lambda one: one.cosine)
+    assert abs(found.frame - (20 + n_frames / 2)) <= 4
+    assert found.provenance.model == "landmark-v1"
+
+
+def test_a_sign_of_the_other_hand_is_the_same_sign_if_asked_for(
+    desk: Path, model: LandmarkEmbedder, tmp_path: Path
+) -> None:
+    video = write(_MIRROR.apply(passage()), tmp_path / "left.pose")
+    dictionary = signspot.open_dictionary(desk / "dictionary")
+    options = SpotOptions(mirror=True, rates=(1.4,))
+    answer = signspot.spot(video, "cheese", dictionary=dictionary, model=model, options=options)
+    plain = signspot.spot(video, "cheese", dictionary=dictionary, model=model).words[0].best_cosine
+    assert answer.words[0].best_cosine == pytest.approx(1, abs=2e-3) and plain is not None and plain < 0.995
+    assert "--rates changes nothing" in answer.warnings[0]
+
+
+def test_vectors_are_kept_by_the_content_of_the_landmarks(
+    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    video, beside = tmp_path / "v.mp4", tmp_path / "v.pose"
+    video.write_bytes(b"is not opened: its landmarks lie beside it")
+    asked = ("spot", video, "cheese", "-d", desk / "dictionary", "--store", tmp_path / "store", "--json")
+    answers = []
+    for points in (passage(), passage(), passage(2)):
+        write(points, beside, overwrite=True)
+        assert run(*asked) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1] != answers[2]
+    assert run("embed", video, "-m", "landmark-v1", "--store", tmp_path / "store") == 0
+    assert "was there" in capsys.readouterr().out
+    assert len(list((tmp_path / "store" / "shards").iterdir())) == 2
+
+
+def test_every_command_takes_landmarks_without_naming_a_model(
+    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, video = desk / "dictionary", desk / "passage.pose"
+    (tmp_path / "cues.vtt").write_text("WEBVTT\n\n00:00.500 --> 00:02.000\nSome cheese.\n")
+    other = write_dictionary(tmp_path / "other")
+    footage = tmp_path / "footage"
+    footage.mkdir()
+    write(passage(), footage / "a.pose")
+    for command, said in (
+        (("spot", video, "--query", words / "cheese.pose"), "cheese"),
+        (("spot", footage, "cheese", "-d", words), "a:"),
+        (("annotate", video, "--subtitles", tmp_path / "cues.vtt", "-d", words), "1 of 1 mentions explained"),
+        (("lookup", words / "tea.pose", "-d", words, "--no-store"), "1  tea"),
+        (("friends", words, other, "--no-store"), "4 of them in both"),
+        (("variants", video, "cheese", "-d", words), "cheese"),
+        (("mine", "find", footage, "cheese", "-d", words, "--out", tmp_path / "mined"), "in 1 video; "),
+    ):
+        code = run(*command)
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        assert said in printed.out and "model landmark-v1" in printed.err, command
+    assert (tmp_path / "mined" / "mined.png").is_file(), "the skeletons of what was found"
+
+
+def test_videos_are_seen_by_the_detector_once_and_never_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = install(tmp_path / "packages", monkeypatch)
+    bright = [(60 + 6 * number, 80, 200) for number in range(20)]
+    video, clip = coloured_video(tmp_path / "v.mp4", bright), coloured_video(tmp_path / "c.mp4", bright[::-1])
+    for _ in range(2):
+        assert run("spot", video, "--query", clip, "--trust", "--threshold", -1) == 0
+        assert "model landmark-v1" in capsys.readouterr().err
+        assert log.read_text().count("start") == 2
+    assert run("lookup", video, "-d", clip.parent, "--trust", "--json") == 0
+    assert log.read_text().count("start") == 3, "a recording is looked at again: nothing of it is kept"
+
+
+def test_without_the_extra_one_line_says_what_to_do(
+    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    video = coloured_video(tmp_path / "v.mp4", [(60, 80, 200)] * 20)
+    clips = tmp_path / "clips"
+    clips.mkdir()
+    coloured_video(clips / "tea.mp4", [(60, 80, 200)] * 20)
+    for arguments, code, said in (
+        (
+            ("spot", video, "tea", "-d", clips, "-m", "landmark-v1"),
+            3,
+            "pip install 'signspot[pose]', or put a .pose file",
+        ),
+        (("spot", video, "tea", "-d", desk / "dictionary"), 3, "or choose another --model"),
+        (
+            ("spot", desk / "passage.pose", "tea", "-d", desk / "dictionary", "-m", "colour"),
+            2,
+            "holds landmarks and no",
+        ),
+        (("lookup", desk / "passage.pose", "-d", clips, "-m", "colour"), 2, "use --model landmark-v1"),
+        (
+            ("train", "material", "--corpus", "y", "--dictionary", "z", "--trunk", "landmark-v1", "--out", "x"),
+            2,
+            "landmarks",
+        ),
+        (("spot", video, "tea", "-d", clips), 0, "model colour: compares mean colours and knows nothing about signing"),
+    ):
+        assert run(*arguments, *(("--trust",) if arguments[0] != "train" else ())) == code, said
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1, error
+
+
+def test_the_default_is_the_model_that_can_see_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    video, pose = tmp_path / "a.mp4", tmp_path / "b.pose"
+    beside = tmp_path / "c.mp4"
+    beside.with_suffix(".pose").touch()
+    assert chosen_model("world-v1", [pose]).name == "world-v1" and not chosen_model("world-v1", [pose]).remarks
+    assert chosen_model("", [beside]).name == "landmark-v1"
+    assert chosen_model("", [video, beside]).name == "colour"
+    assert chosen_model("", [video, pose]).name == "landmark-v1", "nothing else can see a .pose file"
+    install(tmp_path / "packages", monkeypatch)
+    assert chosen_model("", [video, beside]).name == "landmark-v1"
+    assert chosen_model("", [video, None]).name == "colour", "an entry without a clip has vectors of another model"
+
+
+def test_bad_landmarks_cost_one_line(desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = write_dictionary(tmp_path / "words")
+    (words / "tea_2.pose").write_bytes(b"no pose")
+    write(np.zeros((20, 258), np.float32), words / "tea_3.pose")
+    assert run("spot", desk / "passage.pose", "tea", "-d", words) == 0
+    error = capsys.readouterr().err
+    assert "tea_2.pose: is no .pose file" in error and "tea_3.pose: nobody was found in it" in error
+    for name, points, code, said in (
+        ("empty", resting(0), 2, "holds no frames"),
+        ("nobody", np.zeros((40, 258), np.float32), 0, "nobody was found in it"),
+        ("idle", resting(40), 0, "a hand was found in only 0% of the frames"),
+        ("short", sign(0, 3), 0, "model landmark-v1"),
+    ):
+        write(points, tmp_path / f"{name}.pose")
+        assert run("spot", tmp_path / f"{name}.pose", "tea", "-d", desk / "dictionary") == code, name
+        printed = capsys.readouterr()
+        assert said in printed.err, printed.err
+        assert name != "nobody" or "no window could be compared" in printed.out
