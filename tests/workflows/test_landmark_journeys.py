@@ -98,7 +98,9 @@ def test_a_sign_of_the_other_hand_is_the_same_sign_if_asked_for(
     options = SpotOptions(mirror=True, rates=(1.4,))
     answer = signspot.spot(video, "cheese", dictionary=dictionary, model=model, options=options)
     plain = signspot.spot(video, "cheese", dictionary=dictionary, model=model).words[0].best_cosine
-    assert answer.words[0].best_cosine == pytest.approx(1, abs=2e-3) and plain is not None and plain < 0.995
+    mirrored = answer.words[0].best_cosine
+    # The model learned to take mirror images for the same sign, so it misses little without the option.
+    assert mirrored == pytest.approx(1, abs=5e-4) and plain is not None and plain < 1 - 2e-3
     assert "--rates changes nothing" in answer.warnings[0]
 
 
