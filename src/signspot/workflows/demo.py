@@ -91,7 +91,7 @@ def demonstrate(
         n_train, n_test = len(classroom.train.passages), len(classroom.test.passages)
         tell(f"computed the trunk's vectors: {n_train} annotated passages to learn from, {n_test} to test on")
         pupils = compare_methods(classroom, files.heads, progress)
-        tell(f"learned {len(pupils) - 1} heads from the training words, and tested them on the test words")
+        tell(f"learned {len(pupils) - 1} heads, and tested them on words that were never annotated")
         episode = next(one for one in corpus.episodes if one.split == "test")
         search = Search(episode, dictionary, read_truth(files.world.truth), files.vectors, request.isolated)
         spotted = search_episode(search, classroom, pupils)

@@ -55,12 +55,14 @@ def next_commands(files: DemoFolder, spotted: Spotted) -> tuple[str, ...]:
     world, word = files.world, spotted.answer.words[0].word
     model, threshold = files.heads / f"{spotted.methods[-1]}.safetensors", spotted.answer.threshold
     return (
+        ". .venv/bin/activate",
         f"signspot dictionary check {world.dictionary}",
         f"signspot train compare {files.heads / 'watch-lookup'} {files.heads / 'watch-read-lookup'}",
         f"signspot spot {world.corpus} {word} --dictionary {world.dictionary} --model {model}"
         f" --threshold {threshold:.4f} --store {files.vectors} --csv {word}.csv",
         "signspot dictionary check MY_DICTIONARY      # a folder of clips per word, or a CSV",
-        "signspot spot MY_VIDEO.mp4 WORD --dictionary MY_DICTIONARY --model bsldict --plot similarity.png",
+        "pip install -e '.[pose]'      # what finds body and hands in your videos",
+        "signspot spot MY_VIDEO.mp4 WORD --dictionary MY_DICTIONARY --plot similarity.png",
     )
 
 
