@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import typer
 
+from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
 from signspot.cli.shared_options import (
     BACKEND,
@@ -29,6 +31,30 @@ from signspot.workflows.calibrate import RATES, CalibrateRequest, CalibrationRep
 from signspot.workflows.spot import SpotOptions
 
 
+@dataclass(frozen=True, slots=True)
+class Seeing:
+    """How videos and dictionary clips are seen."""
+
+    language: str = LANGUAGE
+    stride: int = STRIDE
+    box: str | None = BOX
+    backend: str = BACKEND
+    device: str = DEVICE
+    store: Path | None = STORE
+    trust: bool = TRUST
+
+    def by(self, model: str) -> SpotOptions:
+        """What a search with a model is told."""
+        return SpotOptions(
+            stride=self.stride,
+            box=signer_box(self.box),
+            language=self.language,
+            isolated=not self.trust,
+            store=self.store or default_store(model),
+        )
+
+
+@grouped
 def calibrate(
     model: str = typer.Argument(metavar="MODEL", help="A name of `signspot models list`, or a .safetensors file."),
     corpus: Path = typer.Option(..., "--corpus", "-c", help="Videos with annotations: a folder, .csv or .json."),
@@ -49,37 +75,25 @@ def calibrate(
     plot: Path | None = typer.Option(
         None, "--plot", metavar="F.png", help="Draw promised and observed probabilities, and false alarms."
     ),
-    language: str = LANGUAGE,
-    stride: int = STRIDE,
-    box: str | None = BOX,
-    backend: str = BACKEND,
-    device: str = DEVICE,
-    store: Path | None = STORE,
     json_target: Path | None = JSON,
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a calibration that exists."),
-    trust: bool = TRUST,
+    *,
+    seeing: Seeing,
 ) -> None:
     """Fit how probable a finding of MODEL is, on videos whose signs are annotated.
 
     Nobody should calibrate on videos that the model learned from: it is surer of those than of any other.
     """
-    options = SpotOptions(
-        stride=stride,
-        box=signer_box(box),
-        language=language,
-        isolated=not trust,
-        store=store or default_store(model),
-    )
     request = CalibrateRequest(
         model=model,
-        backend=backend,
-        device=device,
+        backend=seeing.backend,
+        device=seeing.device,
         corpus=corpus,
         dictionary=dictionary,
         split=split,
         complete=complete,
         method=method,
-        options=options,
+        options=seeing.by(model),
         out=out,
         plot=plot,
         overwrite=overwrite,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
 from signspot.cli.shared_options import STRIDE, TRUST, give_json, refuse_json, say
 from signspot.errors import InputError
@@ -20,38 +21,81 @@ from signspot.features.store import default_store_folder
 if TYPE_CHECKING:
     from signspot.workflows.evaluate import Evaluation, EvaluationRequest
     from signspot.workflows.evaluate_subjects import WhichModel
-    from signspot.workflows.evaluate_test_set import DictionaryWords, Protocol
+    from signspot.workflows.evaluate_test_set import DictionaryWords, Protocol, ProtocolChoice, TestFiles
 
 
-def evaluate(
-    model: str = typer.Argument("", metavar="RUN|MODEL", help="A run folder, a model file or name, or `random`."),
-    protocol: str = typer.Option(
-        "all", "--protocol", help="seen or unseen: the test words of a split; all: every word."
-    ),
-    test: Path | None = typer.Option(None, "--test", metavar="DIR", help="Test material (`signspot train material`)."),
+@dataclass(frozen=True, slots=True)
+class TestSet:
+    """What a model is tested on."""
+
+    test: Path | None = typer.Option(None, "--test", metavar="DIR", help="Test material (`signspot train material`).")
     corpus: Path | None = typer.Option(
         None, "--corpus", metavar="DIR", help="Make it from these videos; beside --test: says who signs."
-    ),
+    )
     dictionary: Path | None = typer.Option(
         None, "--dictionary", "-d", metavar="DIR", help="Its clips; beside --test: says which words share a sign."
-    ),
-    corpus_split: str = typer.Option("test", "--corpus-split", metavar="NAME", help="Which videos of the corpus."),
-    split: Path | None = typer.Option(None, "--split", metavar="FILE.json", help="Words (default: those of the run)."),
-    dictionary_words: str = typer.Option("limited", "--dictionary-words", help="Look up in limited: test words; full."),
-    confidence: float = typer.Option(0.9, "--confidence", min=0, max=1, help="Least confidence of test annotations."),
-    stride: int = STRIDE,
+    )
+    corpus_split: str = typer.Option("test", "--corpus-split", metavar="NAME", help="Which videos of the corpus.")
+    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors are kept (default: cache).")
+    trust: bool = TRUST
+
+    @property
+    def files(self) -> TestFiles:
+        """Where it is."""
+        from signspot.workflows.evaluate_test_set import TestFiles
+
+        return TestFiles(
+            material=self.test,
+            corpus=self.corpus,
+            dictionary=self.dictionary,
+            corpus_split=self.corpus_split,
+            store=None if self.test is not None else self.store or default_store_folder(os.environ),
+            isolated=not self.trust,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """By which rules it is tested."""
+
+    protocol: str = typer.Option(
+        "all", "--protocol", help="seen or unseen: the test words of a split; all: every word."
+    )
+    split: Path | None = typer.Option(None, "--split", metavar="FILE.json", help="Words (default: those of the run).")
+    dictionary_words: str = typer.Option("limited", "--dictionary-words", help="Look up in limited: test words; full.")
+    confidence: float = typer.Option(0.9, "--confidence", min=0, max=1, help="Least confidence of test annotations.")
+    stride: int = STRIDE
+
+    @property
+    def choice(self) -> ProtocolChoice:
+        """As the workflow takes them."""
+        from signspot.workflows.evaluate_test_set import ProtocolChoice
+
+        return ProtocolChoice(
+            name=cast("Protocol", self.protocol),
+            split=self.split,
+            dictionary_words=cast("DictionaryWords", self.dictionary_words),
+            min_confidence=self.confidence,
+            stride=self.stride,
+        )
+
+
+@grouped
+def evaluate(
+    model: str = typer.Argument("", metavar="RUN|MODEL", help="A run folder, a model file or name, or `random`."),
+    truth: bool = typer.Option(False, "--truth", help="In place of a model: one that knows the annotations."),
+    checkpoint: str = typer.Option("last", "--checkpoint", help="Of a run: last, or best (chosen on the test set)."),
     spotting: bool = typer.Option(False, "--spotting", help="Also search whole videos for all test words."),
     challenge: tuple[Path, Path] | None = typer.Option(
         None, "--challenge", metavar="TRUTH.json ANSWERS.json", help="Only the F1 of the 2022 challenge, of two files."
     ),
-    truth: bool = typer.Option(False, "--truth", help="In place of a model: one that knows the annotations."),
-    checkpoint: str = typer.Option("last", "--checkpoint", help="Of a run: last, or best (chosen on the test set)."),
     seed: int = typer.Option(0, min=0, help="Of the intervals, and of `random`."),
     out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Write a page, curves and every decision."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an evaluation that is there."),
     json_target: Path | None = typer.Option(None, "--json", metavar="[-|FILE]", help="Give the result as JSON."),
-    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors are kept (default: cache)."),
-    trust: bool = TRUST,
+    *,
+    rules: Rules,
+    test_set: TestSet,
 ) -> None:
     """Score a model: mAP, R@5 and localisation as the paper defines them, with intervals and its numbers beside."""
     if challenge is not None:
@@ -61,26 +105,12 @@ def evaluate(
     from signspot.evaluation.intervals import BootstrapOptions
     from signspot.workflows.evaluate import EvaluationRequest
     from signspot.workflows.evaluate_subjects import TRUTH
-    from signspot.workflows.evaluate_test_set import ProtocolChoice, TestFiles
 
     request = EvaluationRequest(
         model=_named(model, TRUTH if truth else ""),
         which=cast("WhichModel", checkpoint),
-        files=TestFiles(
-            material=test,
-            corpus=corpus,
-            dictionary=dictionary,
-            corpus_split=corpus_split,
-            store=None if test is not None else store or default_store_folder(os.environ),
-            isolated=not trust,
-        ),
-        protocol=ProtocolChoice(
-            name=cast("Protocol", protocol),
-            split=split,
-            dictionary_words=cast("DictionaryWords", dictionary_words),
-            min_confidence=confidence,
-            stride=stride,
-        ),
+        files=test_set.files,
+        protocol=rules.choice,
         spotting=spotting,
         bootstrap=BootstrapOptions(seed=seed),
         seed=seed,

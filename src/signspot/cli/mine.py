@@ -24,8 +24,7 @@ from signspot.cli.shared_options import (
 )
 from signspot.formats.new_folder import refuse_folder
 from signspot.spotting.mining import Diversity
-from signspot.workflows.footage import FootageRequest
-from signspot.workflows.mine import OWN_FILES, MineOptions, accept_mined, accepted_record, mined_record
+from signspot.workflows.mine import OWN_FILES, Mined, MineOptions, accept_mined, accepted_record, mined_record
 from signspot.workflows.mine import mine as mine_word
 
 app = typer.Typer(
@@ -60,16 +59,7 @@ def find(
     """
     refuse_json(json_target, overwrite=overwrite)
     refuse_folder(out, OWN_FILES, overwrite=overwrite)
-    request = FootageRequest(
-        source=source,
-        word=word,
-        dictionary=dictionary,
-        model=comparing.model,
-        backend=comparing.backend,
-        device=comparing.device,
-        subtitles=subtitles,
-        options=comparing.options,
-    )
+    request = comparing.footage(source, word, dictionary, subtitles)
     options = MineOptions(
         out=out,
         diversity=Diversity(count=count, per_video=per_video),
@@ -82,15 +72,19 @@ def find(
         mined = mine_word(request, options, progress)
     warn_all((*mined.warnings, *(str(failed.failure) for failed in mined.failures)))
     if not give_json(mined_record(mined), json_target, overwrite=overwrite):
-        n_clips = sum(bool(example.file) for example in mined.examples)
-        where = f"found {counted(mined.n_found, 'time')} in {counted(mined.n_videos, 'video')}"
-        say(f"{mined.word}: {where}; {len(mined.examples)} chosen, {counted(n_clips, 'clip')}")
-        for path in mined.written:
-            say(f"wrote {path}")
-        if n_clips < len(mined.examples):
-            say("no clip where the rights do not allow one: see the column remark, and --rights-cleared")
+        _show(mined)
     if mined.failures:
         raise typer.Exit(FAILURES_FOUND)
+
+
+def _show(mined: Mined) -> None:
+    n_clips = sum(bool(example.file) for example in mined.examples)
+    where = f"found {counted(mined.n_found, 'time')} in {counted(mined.n_videos, 'video')}"
+    say(f"{mined.word}: {where}; {len(mined.examples)} chosen, {counted(n_clips, 'clip')}")
+    for path in mined.written:
+        say(f"wrote {path}")
+    if n_clips < len(mined.examples):
+        say("no clip where the rights do not allow one: see the column remark, and --rights-cleared")
 
 
 @app.command("accept")

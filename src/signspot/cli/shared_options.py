@@ -16,6 +16,7 @@ from signspot.errors import InputError, one_line
 from signspot.features.store import default_store_folder
 from signspot.formats.safe_json import write_json
 from signspot.models.zoo import COLOUR_MODEL
+from signspot.workflows.footage import FootageRequest
 from signspot.workflows.spot import SpotOptions
 
 FAILURES_FOUND = 1
@@ -90,6 +91,19 @@ class Comparing:
             language=self.language,
             isolated=not self.trust,
             store=None if self.no_store else self.store or default_store(self.model),
+        )
+
+    def footage(self, source: Path, word: str, dictionary: Path, subtitles: Path | None) -> FootageRequest:
+        """The search for one word in footage."""
+        return FootageRequest(
+            source=source,
+            word=word,
+            dictionary=dictionary,
+            model=self.model,
+            backend=self.backend,
+            device=self.device,
+            subtitles=subtitles,
+            options=self.options,
         )
 
 

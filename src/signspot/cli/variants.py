@@ -26,7 +26,6 @@ from signspot.cli.shared_options import (
     warn_all,
 )
 from signspot.errors import one_line
-from signspot.workflows.footage import FootageRequest
 from signspot.workflows.variant_files import (
     VariantFiles,
     refuse_variant_folder,
@@ -65,16 +64,7 @@ def variants(
     refuse_json(json_target, overwrite=overwrite)
     if out is not None:
         refuse_variant_folder(out, overwrite=overwrite)
-    request = FootageRequest(
-        source=source,
-        word=word,
-        dictionary=dictionary,
-        model=comparing.model,
-        backend=comparing.backend,
-        device=comparing.device,
-        subtitles=subtitles,
-        options=comparing.options,
-    )
+    request = comparing.footage(source, word, dictionary, subtitles)
     with progress_bars() as progress:
         report = find_variants(request, VariantOptions(alike=alike, fewest=fewest), progress)
         files = None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from signspot.domain.words import Vocabulary, Word
@@ -25,11 +25,9 @@ ARCHITECTURE = "landmark+mlp"
 class Recipe:
     """The trainings, one after the other."""
 
-    teachers: Sequence[LandmarkTrainingConfig] = field(
-        default=(
-            LandmarkTrainingConfig(seed=0),
-            LandmarkTrainingConfig(words_per_batch=48, made_up=0.25, synthetic=0.35, seed=1),
-        )
+    teachers: tuple[LandmarkTrainingConfig, ...] = (
+        LandmarkTrainingConfig(seed=0),
+        LandmarkTrainingConfig(words_per_batch=48, made_up=0.25, synthetic=0.35, seed=1),
     )
     student: LandmarkTrainingConfig = LandmarkTrainingConfig(
         steps=3000, words_per_batch=48, fall=0.7, made_up=0.25, synthetic=0.3, seed=2
