@@ -15,8 +15,10 @@ import pytest
 import torch
 
 from signspot.cli import main
+from signspot.domain.spans import MillisSpan
 from signspot.domain.words import Word
 from signspot.formats.eaf import read_eaf
+from signspot.formats.truth import read_truth
 from signspot.learning.splits import read_split
 from signspot.media.reader import VideoReader
 from signspot.models.checkpoints import ModelCard, save_checkpoint
@@ -97,7 +99,12 @@ def test_findings_are_written_for_people_and_programs(ran: Ran) -> None:
         rows = list(csv.DictReader(file))
     assert {Word(row["word"]) for row in rows} <= words
     assert f"{len(rows)} findings" in ran.printed
-    read_eaf(ran.folder / "spottings.eaf")
+    assert f"{len(rows)} findings" in (ran.folder / "report.html").read_text()
+    tiers = {tier.tier_id: tier.annotations for tier in read_eaf(ran.folder / "spottings.eaf").tiers}
+    truth = [sign for sign in read_truth(ran.folder / "world" / "truth.parquet") if sign.video_id == "test-0000"]
+    signed = [(one.span_ms, one.value) for one in tiers["truth"]]
+    assert signed == [(MillisSpan.of(40 * sign.start_frame, 40 * sign.stop_frame), sign.word) for sign in truth]
+    assert sum(len(found) for name, found in tiers.items() if name.startswith("signspot-source")) == len(rows)
     with VideoReader(ran.folder / "overlay.mp4") as reader:
         n_shown = sum(1 for _ in reader)
     with VideoReader(ran.folder / "world" / "corpus" / "episodes" / "test-0000.mp4") as reader:

@@ -23,6 +23,7 @@ from signspot.formats.eaf import (
     ElanMedia,
     ElanTier,
     TierOptions,
+    add_glosses,
     add_spottings,
     new_eaf,
     read_eaf,
@@ -230,6 +231,22 @@ def test_spottings_become_a_gloss_tier_with_confidence_and_source() -> None:
     assert confidence.parent_id == source.parent_id == gloss.annotation_id
     assert confidence.span_ms == gloss.span_ms
     assert {tier.annotator for tier in after.tiers} == {"signspot"}
+
+
+def test_glosses_without_notes_are_one_tier_in_the_time_of_the_file() -> None:
+    glosses = [(MillisSpan.of(900, 1000), "b"), (MillisSpan.of(540, 900), "a")]
+    (tier,) = add_glosses(document(origin=500), glosses, "truth").tiers
+    assert tier.tier_id == "truth"
+    assert [(one.span_ms, one.value) for one in tier.annotations] == [
+        (MillisSpan.of(40, 400), "a"),
+        (MillisSpan.of(400, 500), "b"),
+    ]
+
+
+def test_glosses_that_overlap_do_not_fit_one_tier() -> None:
+    glosses = [(MillisSpan.of(0, 500), "a"), (MillisSpan.of(400, 600), "b")]
+    with pytest.raises(InputError, match="overlap"):
+        add_glosses(document(), glosses, "truth")
 
 
 def test_no_spottings_give_empty_tiers_since_nothing_found_is_an_answer() -> None:

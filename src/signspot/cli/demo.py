@@ -27,7 +27,7 @@ def demo(
     """Make a signing world, learn to spot signs in it, and find some that were never annotated: some minutes."""
     # torch takes seconds to load, and every command passes through here.
     from signspot.workflows.demo import DemoRequest, demonstrate
-    from signspot.workflows.demo_report import NOTE, next_commands
+    from signspot.workflows.demo_report import NOTE, findings_note, next_commands
 
     typer.echo(f"{NOTE}\n")
     began = time.monotonic()
@@ -40,7 +40,7 @@ def demo(
         request = DemoRequest(folder=folder, seed=seed, model=model, preset=preset, epochs=epochs, backend=backend)
         result = demonstrate(request, progress, tell)
     _print_table(result)
-    _print_findings(result)
+    typer.echo(f"\n{findings_note(result.spotted)}")
     files = result.files
     typer.echo(f"\nOpen\n  {files.report}    the table, and a found and a missed sign")
     for path, what in zip(files.outputs.paths.values(), ("the findings", "the same in ELAN", "the video"), strict=True):
@@ -49,26 +49,16 @@ def demo(
 
 
 def _print_table(result: Demonstration) -> None:
-    from signspot.formats.report_page import percent
+    from signspot.formats.report_page import percent, percents
 
     typer.echo(
         f"\n{result.n_test_words} words that were never annotated, {result.n_passages} passages, each looked up in "
         f"{result.n_entries} dictionary clips:\n"
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "mAP", "R@5", "localisation"):
+    for heading in ("", "mAP", "95% range", "R@5", "localisation"):
         table.add_column(heading, justify="right" if heading else "left")
     for row in result.table:
-        table.add_row(row.name, *map(percent, (row.mean_ap, row.recall_at_5, row.localisation)))
+        mean_ap, *others = map(percent, (row.mean_ap, row.recall_at_5, row.localisation))
+        table.add_row(row.name, mean_ap, percents(row.mean_ap_range), *others)
     Console(highlight=False).print(table)
-
-
-def _print_findings(result: Demonstration) -> None:
-    spotted = result.spotted
-    answer, mentions = spotted.answer, spotted.mentions
-    n_in_place = sum(mention.is_found for mention in mentions)
-    typer.echo(
-        f"\n{spotted.episode.video_id}: of {len(mentions)} times that a test word is in a subtitle and signed near it, "
-        f"{spotted.methods[-1]} points at the sign {n_in_place} times.\n"
-        f"With a threshold of {answer.threshold:.4f}: {len(list(answer))} findings, {spotted.n_right} of them right."
-    )

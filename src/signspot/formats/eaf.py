@@ -29,7 +29,7 @@ from signspot.formats.eaf_document import (
     document_of,
 )
 from signspot.formats.eaf_links import FoundBy, ResolvedMedia, resolve_media, resolve_vocabularies
-from signspot.formats.eaf_spottings import TierOptions, add_spottings
+from signspot.formats.eaf_spottings import TierOptions, add_glosses, add_spottings
 from signspot.formats.eaf_tree import xml_text
 from signspot.formats.ecv import file_url
 from signspot.formats.intake import read_whole
@@ -45,6 +45,7 @@ __all__ = [
     "FoundBy",
     "ResolvedMedia",
     "TierOptions",
+    "add_glosses",
     "add_spottings",
     "new_eaf",
     "read_eaf",

@@ -14,8 +14,10 @@ import math
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from signspot.domain.results import Spotting
+from signspot.domain.spans import MillisSpan
 from signspot.errors import FormatError, InputError
 from signspot.formats.eaf_document import MAX_TIME_VALUE, UNITS_MS, ElanDocument, ElanMedia, document_of
 from signspot.formats.eaf_tiers import NewAnnotation, NewTiers, TierAdder
@@ -71,6 +73,20 @@ def add_spottings(
         what = f"would grow beyond {MAX_BYTES // 10**6} MB with {len(placed):,} spottings"
         raise FormatError(document.where, what, "ask for fewer words or a higher threshold")
     return added
+
+
+def add_glosses(document: ElanDocument, glosses: Iterable[tuple[MillisSpan, str]], tier: str) -> ElanDocument:
+    """The document with glosses of the first linked video, none of which overlap, on a new tier without notes."""
+    unit = UNITS_MS[document.time_unit]
+    media = document.media[0] if document.media else ElanMedia("")
+    placed = sorted((media.to_eaf(span), gloss) for span, gloss in glosses)
+    layer = [NewAnnotation(round(span.start / unit), round(span.stop / unit), gloss, "", ()) for span, gloss in placed]
+    if any(later.start < earlier.stop for earlier, later in pairwise(layer)):
+        raise InputError(document.where, f"glosses of the tier {tier!r} overlap", "give them tiers of their own")
+    tree = parse_xml(document.xml, document.where, FormatError)
+    tiers = NewTiers(name=tier, notes=(), annotator="", language="", link=None)
+    TierAdder(tree.getroot(), document, tiers).add([layer])
+    return document_of(tree, document.where, ())
 
 
 def _placed(

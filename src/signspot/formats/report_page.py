@@ -35,6 +35,7 @@ class MethodRow:
     mean_ap: float
     recall_at_5: float
     localisation: float
+    mean_ap_range: tuple[float, float] | None = None  # 95 %, with other words; None: unknown
     is_chance: bool = False
 
 
@@ -70,6 +71,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}%"
 
 
+def percents(shares: tuple[float, float] | None) -> str:
+    """A range for people; nothing where it is unknown.
+
+    >>> percents((0.024, 0.196))
+    '2.4-19.6'
+    """
+    return "" if shares is None else "-".join(f"{100 * share:.1f}" for share in shares)
+
+
 def write_report(page: ReportPage, path: Path, *, overwrite: bool = False) -> None:
     """Write the page; every text in it is shown as it is and never run."""
     content = "".join(_lines(page)).encode(errors="backslashreplace")
@@ -97,11 +107,11 @@ def _lines(page: ReportPage) -> Iterator[str]:
 
 
 def _table(rows: Sequence[MethodRow]) -> Iterator[str]:
-    heads = "".join(f'<th class="n">{name}</th>' for name in ("mAP", "R@5", "localisation"))
+    heads = "".join(f'<th class="n">{name}</th>' for name in ("mAP", "95% range", "R@5", "localisation"))
     yield f"<table><thead><tr><th>method</th>{heads}<th>what it learns from</th></tr></thead><tbody>\n"
     for row in rows:
-        scores = (row.mean_ap, row.recall_at_5, row.localisation)
-        cells = "".join(f'<td class="n">{percent(score)}</td>' for score in scores)
+        mean_ap, *others = map(percent, (row.mean_ap, row.recall_at_5, row.localisation))
+        cells = "".join(f'<td class="n">{cell}</td>' for cell in (mean_ap, percents(row.mean_ap_range), *others))
         kind = ' class="chance"' if row.is_chance else ""
         yield f"<tr{kind}><td>{escape(row.name)}</td>{cells}<td>{escape(row.what)}</td></tr>\n"
     yield "</tbody></table>\n"

@@ -14,6 +14,7 @@ from signspot.domain.dictionary import Dictionary
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.features.shared import is_shareable, shared_vectors
 from signspot.features.store import FeatureStore, open_store
+from signspot.formats.eaf import add_glosses, new_eaf
 from signspot.formats.manifests import CorpusSource, read_corpus, read_dictionary
 from signspot.formats.report_page import MethodRow
 from signspot.formats.safe_json import write_json
@@ -26,8 +27,8 @@ from signspot.models.zoo import model_path
 from signspot.workflows.demo_folder import DemoFolder
 from signspot.workflows.demo_methods import Classroom, compare_methods, table_of
 from signspot.workflows.demo_report import write_demo_report
-from signspot.workflows.demo_spotting import Search, Spotted, search_episode
-from signspot.workflows.outputs import Context, write_outputs
+from signspot.workflows.demo_spotting import Search, Spotted, search_episode, truth_of
+from signspot.workflows.outputs import Context, Output, write_outputs
 from signspot.workflows.tracks import Progress
 from signspot.workflows.training_material import MaterialOptions, MaterialSources, make_training_material
 from signspot.workflows.world import WorldRequest, make_world
@@ -98,7 +99,9 @@ def demonstrate(
     table, scores = table_of(pupils), pupils[-1].scores
     write_json([asdict(row) for row in table], files.scores, overwrite=True)
     write_demo_report(files, table, classroom, spotted, isolated=request.isolated)
-    context = Context(video=episode.video, now=datetime.now(UTC), isolated=request.isolated, progress=progress)
+    now, eaf = datetime.now(UTC), files.outputs.paths[Output.EAF]
+    elan = add_glosses(new_eaf(episode.video, eaf, date=now), truth_of(spotted, search.truth), "truth")
+    context = Context(video=episode.video, now=now, elan=elan, isolated=request.isolated, progress=progress)
     write_outputs(spotted.answer, files.outputs, context)
     tell(f"searched {episode.video_id} for the test words, and wrote the report, a video and an ELAN file")
     return Demonstration(files, table, len(classroom.split.test), len(scores.passage_ids), scores.n_entries, spotted)

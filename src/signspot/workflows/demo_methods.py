@@ -10,6 +10,7 @@ import numpy as np
 
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, StagedEmbedder
 from signspot.domain.words import Word
+from signspot.evaluation.intervals import class_interval
 from signspot.evaluation.protocol import ProtocolScores
 from signspot.features.store_disk import make_folder
 from signspot.formats.report_page import MethodRow
@@ -27,7 +28,7 @@ from signspot.models.head import Head
 from signspot.models.networks import HEAD, build_head
 from signspot.workflows.tracks import Progress
 
-_FALSE_ALARMS = 0.2  # share of passages in which a word that is not there may pass the threshold
+FALSE_ALARMS = 0.2  # share of passages in which a word that is not there may pass the threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,16 @@ def table_of(pupils: tuple[Pupil, ...]) -> tuple[MethodRow, ...]:
                 mean_ap=pupil.scores.mean_ap,
                 recall_at_5=pupil.scores.recall_at_5,
                 localisation=pupil.scores.localisation,
+                mean_ap_range=_range(pupil.scores),
             )
             for pupil in pupils
         ),
     )
+
+
+def _range(scores: ProtocolScores) -> tuple[float, float] | None:
+    drawn = class_interval(scores.passages.ap, scores.passages.words)
+    return None if drawn.low is None or drawn.high is None else (drawn.low, drawn.high)
 
 
 def _taught(method: Method, classroom: Classroom, folder: Path, progress: Progress) -> Pupil:
@@ -173,7 +180,7 @@ def threshold_of(model: StagedEmbedder, classroom: Classroom) -> float:
     train = classroom.train
     absent = _absent_peaks(model, train, classroom.split.test)
     # Rounding makes the cosine of equal vectors a little more than 1.
-    return min(1.0, float(np.quantile(absent, 1 - _FALSE_ALARMS))) if len(absent) else model.threshold
+    return min(1.0, float(np.quantile(absent, 1 - FALSE_ALARMS))) if len(absent) else model.threshold
 
 
 def _absent_peaks(model: StagedEmbedder, train: Material, words: tuple[Word, ...]) -> FloatArray:

@@ -13,7 +13,7 @@ from signspot.media.plot_example import Example, Panel, example_png
 from signspot.media.reader import VideoReader
 from signspot.media.thumbnails import TILE_HEIGHT, strip
 from signspot.workflows.demo_folder import DemoFolder
-from signspot.workflows.demo_methods import Classroom
+from signspot.workflows.demo_methods import FALSE_ALARMS, Classroom
 from signspot.workflows.demo_spotting import Mention, Spotted
 
 NOTE = (
@@ -30,7 +30,7 @@ def write_demo_report(
     page = ReportPage(
         title="signspot demo: spotting signs that were never annotated",
         note=NOTE,
-        paragraphs=_paragraphs(classroom),
+        paragraphs=(*_paragraphs(classroom), findings_note(spotted)),
         rows=table,
         table_note=table_note(classroom),
         figures=tuple(_figures(spotted, isolated=isolated)),
@@ -46,13 +46,26 @@ def table_note(classroom: Classroom) -> str:
         "mAP and R@5: a passage of continuous signing is looked up in the dictionary clips of the "
         f"{len(classroom.split.test)} test words; a clip is right if its word is the annotated one and its best match "
         "lies at the annotated time. Localisation: the share of passages whose sign is found at the right time when "
-        "its word is known. Chance: what vectors that know nothing would score."
+        "its word is known. Chance: what vectors that know nothing would score. Range: where mAP would mostly lie with "
+        "other words; so few words hardly tell one method from another."
+    )
+
+
+def findings_note(spotted: Spotted) -> str:
+    """How many signs of the searched episode were found, and where the threshold comes from."""
+    answer, mentions = spotted.answer, spotted.mentions
+    return (
+        f"{spotted.methods[-1]} searched {spotted.episode.video_id}: of {len(mentions)} times that a test word "
+        f"is in a subtitle and signed near it, its highest point lies on the sign {sum(m.is_found for m in mentions)} "
+        f"times. With a threshold of {answer.threshold:.4f} there are {len(list(answer))} findings, {spotted.n_right} "
+        f"of them right. In the training passages {FALSE_ALARMS:.0%} of the words that are not there pass this "
+        "threshold. All cosines of so small a head are near 1: only their order says anything."
     )
 
 
 def next_commands(files: DemoFolder, spotted: Spotted) -> tuple[str, ...]:
     """What a newcomer may try now."""
-    world, word = files.world, spotted.answer.words[0].word
+    world, word = files.world, max(spotted.answer.words, key=lambda one: len(one.spottings)).word
     model, threshold = files.heads / f"{spotted.methods[-1]}.safetensors", spotted.answer.threshold
     return (
         ". .venv/bin/activate",
@@ -82,7 +95,7 @@ def _paragraphs(classroom: Classroom) -> tuple[str, ...]:
 def _files(files: DemoFolder) -> tuple[tuple[str, str], ...]:
     outputs = (
         "in a spreadsheet: the findings",
-        "in ELAN: the findings as tiers",
+        "in ELAN: the findings as tiers, and what was really signed",
         "the video, with curves moving along",
     )
     named = [(path.name, what) for path, what in zip(files.outputs.paths.values(), outputs, strict=True)]

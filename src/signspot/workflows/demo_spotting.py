@@ -90,6 +90,14 @@ def search_episode(search: Search, classroom: Classroom, pupils: Sequence[Pupil]
     return Spotted(episode, methods, answers, signed_mentions(answers[-1], truth), n_right)
 
 
+def truth_of(spotted: Spotted, truth: Iterable[SignedSign]) -> Iterator[tuple[MillisSpan, str]]:
+    """What is really signed in the episode, and when."""
+    axis = spotted.answer.words[0].similarity.axis
+    for sign in truth:
+        if sign.video_id == spotted.episode.video_id:
+            yield axis.millis_of(_span(sign)), sign.word
+
+
 def _mentioned(cues: tuple[Subtitle, ...], dictionary: Dictionary, words: tuple[Word, ...]) -> tuple[Word, ...]:
     """Those of the words that the subtitles mention, the most frequent first: an overlay has room for a few."""
     mentions = [mention.word for cue in cues for mention in find_words(cue.text, dictionary.vocabulary)]
