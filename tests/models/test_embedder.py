@@ -13,12 +13,13 @@ import torch
 from signspot.domain.tracks import Embedder, FrameShape
 from signspot.errors import InputError
 from signspot.media.transforms import Normalisation, normalised
-from signspot.models.backends import Program, TorchBackend
+from signspot.models.backends import Program, TorchBackend, choose_backend
 from signspot.models.checkpoints import Checkpoint, ModelCard, import_checkpoint, save_checkpoint
 from signspot.models.embedder import EmbedderSettings, VideoEmbedder, embedder_from_checkpoint
 from signspot.models.head import Head, HeadConfig
 from signspot.models.i3d import I3D, I3DConfig
 from signspot.models.staged import fingerprint_of
+from signspot.models.trunk import InceptionTrunk
 from tests.models.networks import embedder_of, moving_frames, relative_error, tiny_head, tiny_i3d, tiny_s3d
 
 ORACLES = Path(__file__).parents[3] / "shared" / "oracles"
@@ -76,12 +77,14 @@ def test_it_is_an_embedder_with_unit_rows() -> None:
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
 
 
+@pytest.mark.parametrize("backend", ["torch", pytest.param("openvino", marks=needs_openvino)])
 @pytest.mark.parametrize("trunk", [tiny_i3d(), tiny_s3d(), tiny_s3d(gated=True)], ids=["i3d", "s3d", "s3d-g"])
-def test_folding_batch_norm_changes_nothing(trunk: torch.nn.Module) -> None:
+def test_folding_batch_norm_changes_nothing(trunk: InceptionTrunk, backend: str) -> None:
     clips = moving_frames(80).reshape(5, 16, 64, 64, 3)
     with torch.inference_mode():
         plain = trunk(torch.from_numpy(np.moveaxis(normalised(clips), -1, 1))).embedding.numpy()
-    assert relative_error(embedder_of(trunk).trunk_vectors(clips), plain) < 1e-4
+    model = embedder_of(trunk, backend=choose_backend(backend))
+    assert relative_error(model.trunk_vectors(clips), plain) < 1e-4
 
 
 def test_bytes_and_normalised_numbers_are_the_same_clip() -> None:
