@@ -19,6 +19,7 @@ import numpy.typing as npt
 from signspot.domain.dictionary import Entry
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Word
+from signspot.spotting.form_judge import agreement
 
 Numbers = npt.NDArray[np.int64]
 
@@ -53,13 +54,31 @@ class Friends:
     other: Entry  # of the second
     cosine: float | None  # None: they were compared part by part
     closeness: float  # the cosine beyond what is usual for these two words; by parts: log odds that the form is one
+    agree: tuple[str, ...] = ()  # the parts in which the two agree, where they were compared part by part
+    differ: tuple[str, ...] = ()
 
     @property
     def likeness(self) -> str:
         """How alike the two are, for people."""
         if self.cosine is None:
-            return f"log odds {self.closeness:.1f}"
+            return f"{_agreement(self.agree, self.differ)}; log odds {self.closeness:.1f}"
         return f"closeness {self.closeness:.2f}, cosine {self.cosine:.2f}"
+
+
+def _agreement(agree: tuple[str, ...], differ: tuple[str, ...]) -> str:
+    """Which parts agree, for people.
+
+    >>> _agreement(("place", "movement", "palm"), ("hand shape",))
+    'same place, movement and palm; hand shape differs'
+    """
+    if not differ:
+        return "all parts agree"
+    names, verb = _listed(differ), "differs" if len(differ) == 1 else "differ"
+    return f"same {_listed(agree)}; {names} {verb}" if agree else f"{names} differ"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +117,7 @@ class Compared:
     same_form: npt.NDArray[np.bool_]
     entry_at: Numbers  # the entries that speak for their words
     other_at: Numbers
+    parts: FloatArray | None = None  # (..., 5) how much each part differs; None: compared by one vector each
 
 
 def told(compared: Compared, first: Shelf, second: Shelf) -> tuple[Friends, ...]:
@@ -111,7 +131,8 @@ def told(compared: Compared, first: Shelf, second: Shelf) -> tuple[Friends, ...]
             relation = _relation(same_word=word == compared.other_words[j], same_form=same_form)
             entry, other = first.entries[compared.entry_at[i, j]], second.entries[compared.other_at[i, j]]
             cosine = None if compared.cosine is None else float(compared.cosine[i, j])
-            found.append(Friends(relation, entry, other, cosine, float(compared.closeness[i, j])))
+            agree, differ = ((), ()) if compared.parts is None else agreement(compared.parts[i, j])
+            found.append(Friends(relation, entry, other, cosine, float(compared.closeness[i, j]), agree, differ))
     order = {Relation.FALSE_FRIEND: 0, Relation.DIFFERENT_FORM: 1, Relation.COGNATE: 2}
     return tuple(sorted(found, key=lambda one: (order[one.relation], -one.closeness, one.entry.word, one.other.word)))
 

@@ -6,6 +6,7 @@ All clips of a variant speak for it together: what one signer does in an own way
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,9 +15,12 @@ from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Word
 from signspot.evaluation.ranking import Ints
 from signspot.spotting.false_friends import Compared, Friends, Shelf, told, words_of
-from signspot.spotting.form_parts import FormJudge
+from signspot.spotting.form_judge import PARTS, FormJudge, Variants, variants_of
+from signspot.spotting.form_parts import ROW, SEEN
 
-LEAST_LOG_ODDS = 2.5  # of one form; see experiments/friends
+LEAST_LOG_ODDS = 1.5  # of one form; see experiments/friends
+_VARIANTS_AT_ONCE = 64
+_SURELY_LEFT = -0.3  # most people sign with the right hand: a little more motion of the left one says nothing
 
 
 def form_friends(
@@ -25,31 +29,80 @@ def form_friends(
     """All pairs worth showing, as `friends` gives them; the vectors of the shelves are those of `form_row`."""
     if not first.entries or not second.entries:
         return ()
-    words, other_words = words_of(first.entries), words_of(second.entries)
-    shape = len(words), len(other_words)
+    one, other = _Forms.of(first), _Forms.of(second)
+    shape = len(one.words), len(other.words)
     odds = np.full(shape, -np.inf, np.float32)
+    best = np.zeros((*shape, 2), np.int64)  # the variants that are most likely one form
+    parts = np.zeros((*shape, len(PARTS)), np.float32)
+    for start in range(0, len(one.word), _VARIANTS_AT_ONCE):
+        chosen = range(start, min(start + _VARIANTS_AT_ONCE, len(one.word)))
+        found = judge.differences(variants_of([one.rows[number] for number in chosen]), variants_of(other.rows))
+        likely, apart = judge.log_odds(found), judge.parts(found)
+        for i, number in enumerate(chosen):
+            for j in range(len(other.word)):
+                at = one.word[number], other.word[j]
+                if likely[i, j] > odds[at]:
+                    odds[at], best[at] = likely[i, j], (number, j)
+                    parts[at] = apart[i, j]
+    same_form = odds >= least_log_odds
     entry_at, other_at = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    others = _by_variant(second.entries, other_words)
-    for word, own in _by_variant(first.entries, words):
-        apart = judge.distances(first.vectors[own], second.vectors)
-        pooled = np.stack([apart[:, theirs].mean(axis=(0, 1)) for _, theirs in others])
-        for (other, theirs), found in zip(others, judge.log_odds(pooled).tolist(), strict=True):
-            if found > odds[word, other]:
-                odds[word, other] = found
-                entry_at[word, other], other_at[word, other] = _closest(judge, apart[:, theirs], own, theirs)
-    return told(Compared(words, other_words, None, odds, odds >= least_log_odds, entry_at, other_at), first, second)
+    same_word = np.array(one.words, dtype=object)[:, None] == np.array(other.words, dtype=object)
+    for i, j in np.argwhere(same_form | same_word).tolist():
+        entry_at[i, j], other_at[i, j] = _closest(judge, one, other, best[i, j])
+    return told(Compared(one.words, other.words, None, odds, same_form, entry_at, other_at, parts), first, second)
 
 
-def _by_variant(entries: Sequence[Entry], words: Sequence[Word]) -> list[tuple[int, Ints]]:
-    """For each variant the number of its word and where its entries are."""
-    number = {word: place for place, word in enumerate(words)}
-    places: dict[tuple[int, str], list[int]] = {}
-    for place, entry in enumerate(entries):
-        places.setdefault((number[entry.word], entry.variant), []).append(place)
-    return [(word, np.array(own)) for (word, _), own in places.items()]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Forms:
+    """A dictionary by its variants."""
+
+    words: list[Word]
+    word: list[int]  # of each variant
+    places: list[Ints]  # of its entries
+    rows: list[FloatArray]  # (n, 782) of its clips, told as by right-handers
+
+    @classmethod
+    def of(cls, shelf: Shelf) -> _Forms:
+        words, rows = words_of(shelf.entries), as_right_handers(shelf)
+        number = {word: place for place, word in enumerate(words)}
+        places: dict[tuple[int, str], list[int]] = {}
+        for place, entry in enumerate(shelf.entries):
+            places.setdefault((number[entry.word], entry.variant), []).append(place)
+        own = [np.array(found) for found in places.values()]
+        return cls(words, [word for word, _ in places], own, [rows[found] for found in own])
 
 
-def _closest(judge: FormJudge, apart: FloatArray, own: Ints, theirs: Ints) -> tuple[int, int]:
+def as_right_handers(shelf: Shelf) -> FloatArray:
+    """(n, 782): every clip, or its mirror image, by which hand its signer leads with.
+
+    Where the dictionary does not say it, the hand that moves more leads, in all clips of a signer together.
+    """
+    if shelf.vectors.shape[1:] != (SEEN,):
+        raise ValueError(f"vectors of shape {shelf.vectors.shape} are no parts of signs")
+    leads: dict[str, float] = {}
+    for place, entry in enumerate(shelf.entries):
+        lead = float(np.clip(shelf.vectors[place, -1], -1, 1))
+        leads[_person(entry)] = leads.get(_person(entry), 0.0) + lead
+    left = np.array([_is_left_handed(entry, leads) for entry in shelf.entries])
+    rows: FloatArray = np.where(left[:, None], shelf.vectors[:, ROW : 2 * ROW], shelf.vectors[:, :ROW])
+    return rows
+
+
+def _person(entry: Entry) -> str:
+    """Who signs; where that is not known, everybody is somebody else."""
+    return entry.signer.signer_id if entry.signer and entry.signer.signer_id else f"\0{entry.entry_id}"
+
+
+def _is_left_handed(entry: Entry, leads: dict[str, float]) -> bool:
+    if entry.signer is not None and entry.signer.left_handed is not None:
+        return entry.signer.left_handed
+    return leads[_person(entry)] < _SURELY_LEFT
+
+
+def _closest(judge: FormJudge, one: _Forms, other: _Forms, variants: Sequence[int]) -> tuple[int, int]:
     """The two clips of two variants that differ least, to be shown."""
-    row, column = np.unravel_index(int((apart / judge.usual).max(axis=2).argmin()), apart.shape[:2])
+    own, theirs = one.places[variants[0]], other.places[variants[1]]
+    sides = (one.rows[variants[0]], other.rows[variants[1]])
+    apart = judge.differences(*(Variants(rows, tuple(np.arange(len(rows))[:, None])) for rows in sides)).largest
+    row, column = np.unravel_index(int(apart.max(axis=2).argmin()), apart.shape[:2])
     return int(own[row]), int(theirs[column])

@@ -5,42 +5,61 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from enum import StrEnum
 from pathlib import Path
 
 from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.tracks import Pixels
-from signspot.errors import InputError
+from signspot.errors import InputError, MissingExtra
 from signspot.formats.friends_page import FriendsCard, FriendsGroup, write_friends_page
 from signspot.formats.manifests import read_dictionary
 from signspot.formats.new_folder import new_folder
 from signspot.formats.spreadsheet import write_csv
 from signspot.media.paired_sheet import Pair, jpeg_strip, paired_sheet
 from signspot.media.thumbnails import write_picture
+from signspot.models.zoo import LANDMARK_MODEL
 from signspot.spotting.false_friends import FriendOptions, Friends, Relation, friends
+from signspot.spotting.form_file import read_judge
+from signspot.spotting.form_friends import LEAST_LOG_ODDS, form_friends
 from signspot.workflows.clip_pictures import entry_pictures
 from signspot.workflows.default_model import chosen_model, kept_for
 from signspot.workflows.entry_shelf import shelf_of
+from signspot.workflows.form_signs import form_shelf
+from signspot.workflows.landmarks import has_detector, landmark_file_of
 from signspot.workflows.sign_vectors import SignModel, sign_embedder
 from signspot.workflows.tracks import Progress
+from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
 
 TABLE, SHEET, PAGE = "friends.csv", "friends.png", "friends.html"
 OWN_FILES = frozenset((TABLE, SHEET, PAGE))
 _SHOWN = 40  # pairs of a relation on the page
+_PEOPLE = 0.15  # three of four pairs are right where the words were never learned: experiments/friends/people.py
+_MADE_UP = "parts are judged by what is usual in made-up signing: on recordings of people, --by vectors finds more"
 _ON_SHEET = 40  # false friends on the picture
 _HEADER = (
     "relation", "word", "language", "entry_id", "other_word", "other_language", "other_entry_id", "cosine", "closeness",
+    "agree", "differ",
 )  # fmt: skip
+
+
+class By(StrEnum):
+    """How signs are compared."""
+
+    VECTORS = "vectors"  # one of a model for each clip
+    PARTS = "parts"  # place, movement, palm and shape of the hands, from landmarks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FriendsRequest:
-    """Which two dictionaries, by which model."""
+    """Which two dictionaries, compared how."""
 
     first: Path
     second: Path
-    model: SignModel = SignModel()
-    options: FriendOptions = FriendOptions()
-    store: Path | None = None  # where vectors of clips are kept; None: nowhere
+    by: By | None = None  # None: what is better for the dictionaries, see `usual_way`
+    model: SignModel = SignModel()  # of vectors; of parts only how clips are read
+    options: FriendOptions | None = None  # of vectors; None: what suits the model
+    least_log_odds: float = LEAST_LOG_ODDS  # of parts
+    store: Path | None = None  # where vectors and landmarks of clips are kept; None: nowhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +70,7 @@ class Comparison:
     second: Dictionary
     pairs: tuple[Friends, ...]
     n_shared_words: int
+    way: str  # how they were compared, for people
     warnings: tuple[str, ...] = ()
 
     def of(self, relation: Relation) -> tuple[Friends, ...]:
@@ -59,18 +79,60 @@ class Comparison:
 
 
 def compare_dictionaries(request: FriendsRequest, progress: Progress | None = None) -> Comparison:
-    """Embed both dictionaries and relate their words; their languages are kept apart, so they must be two."""
+    """Read both dictionaries and relate their words; their languages are kept apart, so they must be two."""
     sources = [read_dictionary(path) for path in (request.first, request.second)]
     first, second = (source.dictionary for source in sources)
     _refuse_same_language(first, second)
+    by = request.by or (By.VECTORS if request.model.name else usual_way(first, second))
+    compared = _by_parts if by is By.PARTS else _by_vectors
+    found = compared(request, first, second, progress)
+    problems = tuple(f"left out: {p}" for source in sources for p in source.problems if not p.is_remark)
+    shared = len(set(first.by_word) & set(second.by_word))
+    return replace(found, n_shared_words=shared, warnings=problems + found.warnings)
+
+
+def usual_way(first: Dictionary, second: Dictionary) -> By:
+    """Parts for languages of a made-up world whose clips have landmarks, vectors for people: experiments/friends."""
+    entries = (*first, *second)
+    is_made_up = all(entry.language in (LANGUAGE, OTHER_LANGUAGE) for entry in entries)
+    has_landmarks = all(entry.video is None or landmark_file_of(entry.video) is not None for entry in entries)
+    return By.PARTS if is_made_up and has_landmarks else By.VECTORS
+
+
+def usual_options(model: str) -> FriendOptions:
+    """When two signs count as one form for a model: cosines of landmark-v1 lie closer together than those of others."""
+    return FriendOptions(least_closeness=_PEOPLE) if model == LANDMARK_MODEL else FriendOptions()
+
+
+def _by_vectors(
+    request: FriendsRequest, first: Dictionary, second: Dictionary, progress: Progress | None
+) -> Comparison:
     chosen = chosen_model(request.model.name, (entry.video for entry in (*first, *second)))
     model, store = replace(request.model, name=chosen.name), kept_for(chosen, request.store)
     shelves = [shelf_of(one, sign_embedder(model, one, store), store, progress) for one in (first, second)]
-    pairs = friends(shelves[0].shelf, shelves[1].shelf, request.options)
-    problems = tuple(f"left out: {p}" for source in sources for p in source.problems if not p.is_remark)
-    shared = len(set(first.by_word) & set(second.by_word))
-    warnings = chosen.remarks + problems + shelves[0].warnings + shelves[1].warnings
-    return Comparison(first, second, pairs, shared, warnings)
+    pairs = friends(shelves[0].shelf, shelves[1].shelf, request.options or usual_options(chosen.name))
+    way = f"by one vector of {chosen.name} for each clip"
+    return Comparison(first, second, pairs, 0, way, chosen.remarks + shelves[0].warnings + shelves[1].warnings)
+
+
+def _by_parts(request: FriendsRequest, first: Dictionary, second: Dictionary, progress: Progress | None) -> Comparison:
+    if request.model.name:
+        raise InputError("--model", "has no say in comparing part by part", "leave it out, or compare --by vectors")
+    _refuse_unseen((*first, *second))
+    isolated = request.model.isolated
+    shelves = [form_shelf(one, store=request.store, isolated=isolated, progress=progress) for one in (first, second)]
+    pairs = form_friends(shelves[0].shelf, shelves[1].shelf, read_judge(), request.least_log_odds)
+    way = "part by part: place, movement, palm and shape of the hands"
+    remarks = () if usual_way(first, second) is By.PARTS else (_MADE_UP,)
+    return Comparison(first, second, pairs, 0, way, (*remarks, *shelves[0].warnings, *shelves[1].warnings))
+
+
+def _refuse_unseen(entries: Sequence[Entry]) -> None:
+    """Parts are seen in landmarks: each clip has a file of them, or a detector is there to find them."""
+    for entry in entries:
+        if entry.video is not None and landmark_file_of(entry.video) is None and not has_detector():
+            ways = "pip install 'signspot[pose]', or put a .pose file beside each clip, or compare --by vectors"
+            raise MissingExtra(entry.video, "its parts are seen in landmarks, and it has none", ways)
 
 
 def friends_record(comparison: Comparison) -> dict[str, object]:
@@ -79,6 +141,7 @@ def friends_record(comparison: Comparison) -> dict[str, object]:
         "first": comparison.first.name,
         "second": comparison.second.name,
         "shared_words": comparison.n_shared_words,
+        "compared": comparison.way,
         "pairs": [dict(zip(_HEADER, _cells(pair), strict=True)) for pair in comparison.pairs],
         "warnings": list(comparison.warnings),
     }
@@ -152,11 +215,12 @@ def _named(entry: Entry) -> str:
 
 
 def _title(pair: Friends) -> str:
-    return f"{_named(pair.entry)}   |   {_named(pair.other)}   |   {pair.likeness.partition(',')[0]}"
+    return f"{_named(pair.entry)}   |   {_named(pair.other)}   |   {pair.likeness.partition(', cosine')[0]}"
 
 
 def _cells(pair: Friends) -> tuple[str, ...]:
     one, other = pair.entry, pair.other
     sides = (one.word, one.language, one.entry_id, other.word, other.language, other.entry_id)
     cosine = "" if pair.cosine is None else f"{pair.cosine:.4f}"
-    return (pair.relation.value, *sides, cosine, f"{pair.closeness:.4f}")
+    parts = (", ".join(names) for names in (pair.agree, pair.differ))
+    return (pair.relation.value, *sides, cosine, f"{pair.closeness:.4f}", *parts)
