@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,7 @@ PASSAGE_SEEDS = (0, 1, 2)
 SIGNS_PER_PASSAGE = 5
 N_PASSAGES = 100  # of each seed, seen and unseen
 EXAMPLES = (1, 5)
+NEW_SIGNERS = "new signers"
 DRAWS = 20  # of examples
 RATES = Rates(lengths=(10, 16, 24), stride=2)
 PROTOCOL = ProtocolOptions(tolerance=Tolerance())
@@ -101,7 +102,7 @@ def few_shot(method: Method, fold: Fold) -> dict[str, Measured]:
     words = np.array([vocabulary.id_of(sign.word) for sign in queries])
     labels = np.array([vocabulary.id_of(sign.word) for sign in fold.support])
     examples, vectors = method.vectors(fold.support), method.vectors(queries)
-    cells = {}
+    cells: dict[str, Measured] = {}
     for n in EXAMPLES:
         rng = np.random.default_rng(0)
         hits = {1: np.zeros(len(queries)), 5: np.zeros(len(queries))}
@@ -189,19 +190,29 @@ def kinds_of(signs: Sequence[RecordedSign], trained: set[str]) -> dict[str, list
     return {f"{kind} ({len(found)} clips)": found for kind, found in sorted(kinds.items())}
 
 
-def rows_of(real: RealSigning, fold: Fold, shipped: Checkpoint, own: Checkpoint) -> tuple[ResultRow, ...]:
-    """The methods."""
+def fold_row(name: str, own: Checkpoint, fold: Fold) -> ResultRow:
+    """A model that saw neither the words nor the signers."""
+    model = landmark_embedder_from_checkpoint(own)
+    part = Method(name, model.embed)
+    return ResultRow(
+        name, classified(own, part, fold.seen_query, NEW_SIGNERS) | few_shot(part, fold) | stitched_cells(part, fold)
+    )
+
+
+def rows_of(real: RealSigning, fold: Fold, shipped: Checkpoint, run: Path) -> tuple[ResultRow, ...]:
+    """The methods; `run` holds the models of the fold."""
     raw = Method("raw landmarks, nearest neighbour", raw_rows)
     whole_model = landmark_embedder_from_checkpoint(shipped)
     whole = Method("landmark-v1", whole_model.embed)
-    part = Method("the same training without these words and signers", landmark_embedder_from_checkpoint(own).embed)
+    own = fold_model(fold, run / "fold.safetensors")
+    part = fold_row("the same training without these words and signers", own, fold)
+    found = above(Method(part.name, landmark_embedder_from_checkpoint(own).embed), fold, whole_model.threshold)
     test, train = real.test("test"), real.test("train")
-    new_signers = "new signers"
     return (
         ResultRow(
             raw.name,
             nearest(raw, train, test, "official")
-            | nearest(raw, fold.seen_support, fold.seen_query, new_signers)
+            | nearest(raw, fold.seen_support, fold.seen_query, NEW_SIGNERS)
             | few_shot(raw, fold)
             | stitched_cells(raw, fold),
         ),
@@ -210,13 +221,8 @@ def rows_of(real: RealSigning, fold: Fold, shipped: Checkpoint, own: Checkpoint)
             ResultRow(f"{whole.name}, {kind}", classified(shipped, whole, signs, "official"))
             for kind, signs in kinds_of(test, {sign.signer for sign in real.official("train", "val")}).items()
         ),
-        ResultRow(
-            part.name,
-            classified(own, part, fold.seen_query, new_signers)
-            | few_shot(part, fold)
-            | above(part, fold, whole_model.threshold)
-            | stitched_cells(part, fold),
-        ),
+        replace(part, cells=dict(part.cells) | found),
+        fold_row("... compared by the head it was trained with", load_checkpoint(run / "student.safetensors"), fold),
         ResultRow("Pose-TGCN, published, all of WLASL300", {"official top-1": Measured(0.383)}),
         ResultRow("SPOTER, published, all of WLASL300", {"official top-1": Measured(0.438)}),
     )
@@ -227,8 +233,7 @@ def main(data: Path, run: Path, model: str, verdict: str) -> None:
     torch.set_num_threads(1)
     real = RealSigning.read(data)
     fold = draw_fold(real, FOLD_SEED)
-    shipped, own = load_checkpoint(model_path(model)), fold_model(fold, run / "fold.safetensors")
-    rows = rows_of(real, fold, shipped, own)
+    rows = rows_of(real, fold, load_checkpoint(model_path(model)), run)
     results = ExperimentResults(
         name="wlasl300",
         title="Real isolated signing (American Sign Language), and passages stitched from it",
@@ -241,7 +246,7 @@ def main(data: Path, run: Path, model: str, verdict: str) -> None:
             "stitched": f"{N_PASSAGES} passages for each of the seeds {PASSAGE_SEEDS}, of {SIGNS_PER_PASSAGE} clips "
             f"of signers never seen, 1.2 to 1.8 times as fast, joined; windows of {RATES.lengths} frames; right: -20 "
             "to +5 frames around the end of the sign",
-            "fold": f"words and signers drawn with seed {FOLD_SEED}; the recipe was chosen on it, among five trainings",
+            "fold": f"words and signers drawn with seed {FOLD_SEED}; the recipe was chosen on it, among six trainings",
             "threshold": "clips of unseen words by unseen signers: with an example above the shipped model's threshold",
             "interval": "95% bootstrap over words, of the first passage seed where there are several",
         },
@@ -254,9 +259,11 @@ def main(data: Path, run: Path, model: str, verdict: str) -> None:
 
 VERDICT = (
     "Landmark-v1 names 45% of the test clips (raw landmarks: 9%), in the range of published models of landmarks, whose "
-    "test set is not quite this one. A model that never saw 100 of the words and a third of the signers is three times "
-    "as good as raw landmarks from one example, and localises stitched signs far better. Where a hand was found in "
-    "under half of the frames it recognises hardly anything."
+    "test set is not quite this one. A model that never saw 100 of the words and a third of the signers is 3.5 times "
+    "as good as raw landmarks from one example (35% against 10%) and localises 80% of the stitched signs (57%). "
+    "Compared by the head it was trained with, the same network knows unseen words less well (one example 31%, five "
+    "49% instead of 55%), and ranks trained words in passages a little better. Where a hand was found in under half "
+    "of the frames it recognises hardly anything."
 )
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ def test_it_is_small_and_its_card_says_what_people_must_know() -> None:
     card = load_checkpoint(PATH).card
     assert PATH.stat().st_size <= 12_000_000
     assert card.name == "landmark-v1" and card.architecture == "landmark+mlp" and len(card.vocabulary) == 306
+    assert card.config["threshold"] == 0.45 and "compared by the trunk" in card.created_from
     assert "C-UDA" in card.licence and "academic use only" in card.licence
     for words in ("American Sign Language", "no other sign language", "Not for identifying people", "near-duplicates"):
         assert words in card.training_data

@@ -14,7 +14,7 @@ from signspot.workflows.friends import By, usual_options, usual_way
 
 
 def test_closeness_suits_the_model() -> None:
-    assert usual_options(LANDMARK_MODEL) == FriendOptions(least_closeness=0.15)
+    assert usual_options(LANDMARK_MODEL) == FriendOptions(least_closeness=0.25)
     assert usual_options(COLOUR_MODEL) == usual_options("own.safetensors") == FriendOptions()
 
 

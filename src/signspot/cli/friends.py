@@ -56,7 +56,7 @@ def friends(
         None,
         "--closeness",
         help="By vectors: how far beyond what is usual a cosine must lie (-2 to 2).",
-        show_default="0.15 for landmark-v1, 0.5 for others",
+        show_default="0.25 for landmark-v1, 0.5 for others",
     ),
     log_odds: float = typer.Option(
         LEAST_LOG_ODDS, "--log-odds", help="By parts: how likely one form must be (-30 to 30; 0: as likely as not)."

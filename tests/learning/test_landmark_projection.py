@@ -1,0 +1,87 @@
+"""Vectors of the trunk evened out: against the formula, and under the head's activation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from signspot.learning.landmark_projection import (
+    ProjectionConfig,
+    compared_by_trunk,
+    evened_out,
+    linear_head,
+    word_directions,
+)
+from signspot.learning.landmark_training import LandmarkLesson, train_landmark_model, word_cosines
+from signspot.spotting.multi_rate import window_at
+from tests.learning.test_landmark_training import SMALL, clips
+
+
+def correlated(n: int = 400, d: int = 12) -> torch.Tensor:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(n, d)) * np.geomspace(4, 0.1, d) @ rng.normal(size=(d, d)) + 5
+    return torch.from_numpy(rows.astype(np.float32))
+
+
+@pytest.mark.parametrize("evenness", [0.0, 0.25, 0.5])
+def test_each_direction_is_divided_by_a_power_of_its_variance(evenness: float) -> None:
+    vectors = correlated()
+    mean, directions = evened_out(vectors, 5, evenness)
+    rows = (vectors.double() - mean) @ directions.T
+    covariance = np.cov(rows.numpy().T)
+    strength = np.linalg.eigvalsh(np.cov(vectors.double().numpy().T))[::-1][:5]
+    wanted = strength * (strength + 0.1 * strength.mean()) ** (-2 * evenness)
+    np.testing.assert_allclose(covariance, np.diag(wanted), atol=1e-5 * strength[0])
+    np.testing.assert_allclose(rows.mean(dim=0), 0, atol=1e-6)
+
+
+def test_the_head_computes_the_projection_in_spite_of_its_activation() -> None:
+    vectors = correlated()
+    mean, directions = evened_out(vectors, 5, 0.25)
+    plain = (vectors.double() - mean) @ directions.T
+    expected = plain / plain.norm(dim=1, keepdim=True)
+    with torch.no_grad():
+        made = linear_head(mean, directions, 3)(vectors).embedding
+    np.testing.assert_allclose(made, expected, atol=1e-4)
+
+
+def test_directions_that_carry_nothing_stay_finite() -> None:
+    rows = torch.zeros(6, 8)
+    rows[:, 0] = torch.arange(6)
+    _, directions = evened_out(rows, 4, 0.5)
+    assert torch.isfinite(directions).all()
+
+
+def test_the_direction_of_a_word_avoids_what_varies_within_words() -> None:
+    rng = np.random.default_rng(0)
+    words = np.repeat(np.arange(3), 200)
+    rows = np.eye(3)[words] + rng.normal(size=(600, 3)) * (0.05, 0.05, 2.0)  # the third number is noise
+    made = word_directions(torch.from_numpy(rows), torch.from_numpy(words), 3).double().numpy()
+    means = np.stack([rows[words == word].mean(axis=0) for word in range(3)])
+    within = (
+        sum((row - means[word])[:, None] * (row - means[word]) for row, word in zip(rows, words, strict=True)) / 599
+    )
+    plain = [np.linalg.inv(within + 0.3 * np.trace(within) / 3 * np.eye(3)) @ (mean - rows.mean(0)) for mean in means]
+    np.testing.assert_allclose(made, plain / np.linalg.norm(plain, axis=1, keepdims=True), atol=1e-5)
+    assert abs(made[0] @ (0, 0, 1)) < 0.3 < abs(means[2] - means[0])[2]
+
+
+def test_a_word_that_no_window_shows_is_refused() -> None:
+    with pytest.raises(ValueError, match="draw more batches"):
+        word_directions(torch.eye(3), torch.tensor([0, 0, 2]), 3)
+
+
+def test_trained_words_are_told_apart_by_the_trunk_alone() -> None:
+    lesson, short = LandmarkLesson(clips(0)), replace(SMALL, steps=25)
+    trained, config = train_landmark_model(lesson, short), ProjectionConfig(batches=10)
+    compared = compared_by_trunk(trained, lesson, short, config)
+    assert compared.trunk is trained.trunk and compared.vocabulary == trained.vocabulary
+    others = clips(7)
+    windows = torch.from_numpy(np.stack([window_at(sign.points, 0, len(sign.span)) for sign in others]))
+    with torch.no_grad():
+        cosine = word_cosines(compared.head(compared.trunk(windows).embedding).embedding, compared.head)
+    words = [compared.vocabulary.id_of(sign.word) for sign in others]
+    assert (cosine.argmax(1).numpy() == words).mean() >= 0.6  # by chance 0.17
