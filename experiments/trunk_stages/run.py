@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the clips are drawn as for
 from world_trunk.train import Task, annotated, drawn, entries
 
 from signspot.atomic import atomic_output
+from signspot.domain.tracks import FrameShape
 from signspot.features.store_disk import make_folder
 from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
 from signspot.formats.safe_json import read_json
@@ -28,6 +29,7 @@ from signspot.learning.run_folder import RunFolder
 from signspot.learning.trunk_config import TrunkRunConfig
 from signspot.learning.trunk_stages import ClipTest, TrunkData
 from signspot.media.sampling import MAX_SPEED
+from signspot.media.transforms import shape_frame
 from signspot.models.staged import CONTINUOUS, DICTIONARY
 from signspot.workflows.world_material import world_name
 from signspot.world.presets import preset_named
@@ -75,9 +77,15 @@ def pictures(runs: Path, name: str, tasks: list[Task]) -> list[np.ndarray]:
     path = runs / f"{name}.npz"
     if not path.exists():
         with atomic_output(path) as temporary, temporary.open("xb") as stream:
-            np.savez(stream, *[drawn(task) for task in tasks])
+            np.savez(stream, *[_small(task) for task in tasks])
     with np.load(path, allow_pickle=False) as held:
         return [held[f"arr_{number}"] for number in range(len(tasks))]
+
+
+def _small(task: Task) -> np.ndarray:
+    """What a task draws, (n, side, side, 3), at the size that the trunk's crop is meant for."""
+    shape = FrameShape(NARROW.side, NARROW.side, keep_aspect=True)
+    return np.stack([shape_frame(frame, shape) for frame in drawn(task)])
 
 
 def data_for(world: World, runs: Path, max_speed: float) -> TrunkData:
