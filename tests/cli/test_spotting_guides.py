@@ -18,13 +18,13 @@ BATCH = 13  # copies of the broadcast: as many candidates as a calibration needs
 def examples(guide: str) -> list[tuple[list[str], list[str]]]:
     """The commands of a guide, each with the lines that it prints."""
     found: list[tuple[list[str], list[str]]] = []
-    in_block = False
+    fence = ""  # that opened the block; a closing one is always plain
     for line in (GUIDES / guide).read_text(encoding="utf-8").splitlines():
         if line.startswith("```"):
-            in_block = not in_block and line == "```"
-        elif in_block and line.startswith("$ signspot "):
+            fence = "" if fence else line
+        elif fence == "```" and line.startswith("$ signspot "):
             found.append((line.split()[2:], []))
-        elif in_block and found:
+        elif fence == "```" and found:
             found[-1][1].append(line.rstrip())
     return found
 
