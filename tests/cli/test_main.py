@@ -82,6 +82,8 @@ def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsy
         (["spot", "V", "apple", "-d", "D", "--box", "0,0,640,360"], "--box: the box 0.0,0.0,640.0,360.0 does not lie"),
         (["embed", "V", "-m", "colour", "--box", "60%,0,50%,1"], "is empty: left comes before right"),
         (["spot", "V", "apple", "-d", "D", "--csv", "V"], "is an input and is never written to"),
+        (["spot", "V", "apple", "-d", "D", "--eaf", "V", "--overwrite"], "is an input and is never written to"),
+        (["annotate", "V", "-d", "D", "--csv", "x.csv"], "name them with --subtitles"),
         (["spot", "V", "apple", "-d", "D", "--csv", "T", "--vtt", "T"], "is named for two outputs"),
         (["spot", "V", "apple", "-d", "D", "--csv", "no/such/folder.csv"], "the folder to write to does not exist"),
         (["spot", "V", "apple", "-d", "D", "--subtitles", "V"], "V"),

@@ -50,6 +50,16 @@ def checksums(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def test_the_second_language_has_a_dictionary_of_its_own(files: WorldFolder, tmp_path: Path) -> None:
+    request = WorldRequest(folder=tmp_path / "w", preset="tiny", side=64, workers=2, other_language=True)
+    both = make_world(request)
+    assert checksums(both.dictionary) == checksums(files.dictionary) and not files.other_dictionary.exists()
+    other = read_dictionary(both.other_dictionary)
+    assert not other.problems and {entry.language for entry in other.dictionary} == {"qab"}
+    assert set(other.dictionary.by_word) == set(read_dictionary(files.dictionary).dictionary.by_word)
+    assert all(entry.video and landmarks_beside(entry.video) for entry in other.dictionary)
+
+
 def test_a_world_is_an_ordinary_corpus_and_dictionary(files: WorldFolder) -> None:
     world = World.of(TINY, 0)
     dictionary, corpus = read_dictionary(files.dictionary), read_corpus(files.corpus)

@@ -26,6 +26,9 @@ def make_command(
     seed: int = _SEED,
     side: int = typer.Option(256, "--side", min=64, max=1024, help="Pixels of the pictures' sides."),
     workers: int = typer.Option(0, "--workers", min=0, help="Processes that draw; 0: one per core."),
+    other_language: bool = typer.Option(
+        False, "--other-language", help="Also the dictionary of a second sign language, for `signspot friends`."
+    ),
 ) -> None:
     """Write a dictionary, a corpus with subtitles and annotations, landmarks beside each video, and the truth.
 
@@ -33,7 +36,9 @@ def make_command(
     """
     from signspot.workflows.world import WorldRequest, make_world
 
-    request = WorldRequest(folder=folder, preset=preset, seed=seed, side=side, workers=workers)
+    request = WorldRequest(
+        folder=folder, preset=preset, seed=seed, side=side, workers=workers, other_language=other_language
+    )
     with progress_bars() as progress:
         made = make_world(request, progress)
     typer.echo(
@@ -43,6 +48,8 @@ def make_command(
   {made.split}      the words that are trained and those that are only tested
   {made.truth}   every sign of every episode, from frame to frame"""
     )
+    if other_language:
+        typer.echo(f"  {made.other_dictionary}  signspot friends {made.dictionary} {made.other_dictionary}")
 
 
 @app.command("preview")

@@ -38,7 +38,7 @@ def chosen_link(
     document: ElanDocument, type_ids: Sequence[str], given: ExternalVocabulary | None, odd: Oddities
 ) -> VocabularyLink | None:
     """The vocabulary that holds most of the type ids, if it can be linked; otherwise the reason is noted."""
-    if not any(type_ids):
+    if not any(type_ids) or (given is None and not document.vocabularies):
         return None
     groups = _groups(given.items if given else [item for cv in document.vocabularies for item in cv.items])
     counts = {name: sum(type_id in items for type_id in type_ids) for name, items in groups.items()}

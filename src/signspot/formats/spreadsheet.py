@@ -32,16 +32,18 @@ def unguarded(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
-def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[str]]) -> bytes:
-    """A small table as the bytes of a CSV file."""
+def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[str | float]]) -> bytes:
+    """A small table as the bytes of a CSV file; numbers stay numbers, also negative ones."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(header)
-    writer.writerows([guarded(cell) for cell in row] for row in rows)
+    writer.writerows([guarded(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return text.getvalue().encode("utf-8-sig", errors="backslashreplace")
 
 
-def write_csv(header: Sequence[str], rows: Iterable[Sequence[str]], path: Path, *, overwrite: bool = False) -> None:
+def write_csv(
+    header: Sequence[str], rows: Iterable[Sequence[str | float]], path: Path, *, overwrite: bool = False
+) -> None:
     """Write a small table."""
     content = csv_bytes(header, rows)
     with atomic_output(path, overwrite=overwrite) as temporary:

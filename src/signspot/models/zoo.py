@@ -16,6 +16,10 @@ LANDMARK_MODEL = "landmark-v1"  # of real signing, shipped: the one that people 
 COLOUR_MODEL = "colour"
 _LANDMARK_TRUNK = "landmark"  # what cards call it
 _SHIPPED = Path(__file__).parent / "shipped"
+_SHIPPED_FOR = {
+    "landmark-v1": "real American Sign Language, from landmarks of body and hands: the default where they can be had",
+    "world-v1": "drawn figures of the synthetic world, from pictures",
+}
 _BUILT_IN = {COLOUR_MODEL: ("mean colours: shows the path, knows nothing about signing", ColourEmbedder)}
 
 
@@ -45,11 +49,13 @@ def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", 
         return _BUILT_IN[str(name)][1]()
     path = model_path(name, folder)
     # torch is loaded only when a network is.
+    from signspot.models.backends import choose_backend
     from signspot.models.checkpoints import read_card
     from signspot.models.embedder import embedder_from_checkpoint
     from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
 
     if read_card(path).architecture.split("+")[0] == _LANDMARK_TRUNK:
+        choose_backend(backend, device=device)  # it runs in PyTorch on the processor; a wrong name is still wrong
         return landmark_embedder_from_checkpoint(path)
     return embedder_from_checkpoint(path, backend=backend, device=device)
 
@@ -62,7 +68,9 @@ def known_models(folder: Path) -> tuple[KnownModel, ...]:
     for path in (*sorted(_SHIPPED.glob(f"*{SUFFIX}")), *sorted(folder.glob(f"*{SUFFIX}"))):
         try:
             card = read_card(path)
-            found.append(KnownModel(path.stem, f"{card.architecture}, from {card.created_from or 'unknown'}", path))
+            what = f"{card.architecture}, from {card.created_from or 'unknown'}"
+            what = _SHIPPED_FOR.get(path.stem, what) if path.parent == _SHIPPED else what
+            found.append(KnownModel(path.stem, what, path))
         except SignspotError as error:
             found.append(KnownModel(path.stem, f"cannot be used: {error.what}", path))
     return tuple(found)

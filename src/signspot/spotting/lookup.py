@@ -34,7 +34,7 @@ class Guess:
     entry: Entry  # that looks most like the recording
     cosine: float
     band: Band
-    is_mirrored: bool = False  # the mirror image of the recording looks more like it: a left-handed signer, or clip
+    is_mirrored: bool = False  # the mirror image looks clearly more like it: a left-handed signer, or clip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class LookupLimits:
 
     possible: float  # least cosine
     clear: float = 0.05  # by which the first word must lead the second to be likely
-    count: int = 6  # USERS.md J7: what fits above the fold
+    count: int = 6  # what fits on a screen
 
     def __post_init__(self) -> None:
         if not -1 <= self.possible <= 1 or self.clear < 0 or self.count < 1:
@@ -60,7 +60,7 @@ def guesses(
     """
     rows = unit(vectors)
     cosine = np.clip(unit(queries) @ rows.T, -1, 1)
-    best_view = cosine.argmax(axis=0)
+    is_mirrored = cosine.max(axis=0) - cosine[0] > limits.clear
     highest = np.where(rows.any(axis=1), cosine.max(axis=0), -np.inf)
     first_of: dict[Word, int] = {}
     for number in np.argsort(-highest, kind="stable").tolist():
@@ -73,7 +73,7 @@ def guesses(
         is_clear = place == 0 and lead >= limits.clear
         band = _band(float(highest[number]), limits.possible, is_clear=is_clear)
         entry = entries[number]
-        found.append(Guess(entry.word, entry, float(highest[number]), band, bool(best_view[number])))
+        found.append(Guess(entry.word, entry, float(highest[number]), band, bool(is_mirrored[number])))
     return tuple(found)
 
 

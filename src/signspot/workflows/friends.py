@@ -71,6 +71,7 @@ class Comparison:
     pairs: tuple[Friends, ...]
     n_shared_words: int
     way: str  # how they were compared, for people
+    by: By
     warnings: tuple[str, ...] = ()
 
     def of(self, relation: Relation) -> tuple[Friends, ...]:
@@ -112,7 +113,9 @@ def _by_vectors(
     shelves = [shelf_of(one, sign_embedder(model, one, store), store, progress) for one in (first, second)]
     pairs = friends(shelves[0].shelf, shelves[1].shelf, request.options or usual_options(chosen.name))
     way = f"by one vector of {chosen.name} for each clip"
-    return Comparison(first, second, pairs, 0, way, chosen.remarks + shelves[0].warnings + shelves[1].warnings)
+    return Comparison(
+        first, second, pairs, 0, way, By.VECTORS, chosen.remarks + shelves[0].warnings + shelves[1].warnings
+    )
 
 
 def _by_parts(request: FriendsRequest, first: Dictionary, second: Dictionary, progress: Progress | None) -> Comparison:
@@ -124,7 +127,7 @@ def _by_parts(request: FriendsRequest, first: Dictionary, second: Dictionary, pr
     pairs = form_friends(shelves[0].shelf, shelves[1].shelf, read_judge(), request.least_log_odds)
     way = "part by part: place, movement, palm and shape of the hands"
     remarks = () if usual_way(first, second) is By.PARTS else (_MADE_UP,)
-    return Comparison(first, second, pairs, 0, way, (*remarks, *shelves[0].warnings, *shelves[1].warnings))
+    return Comparison(first, second, pairs, 0, way, By.PARTS, (*remarks, *shelves[0].warnings, *shelves[1].warnings))
 
 
 def _refuse_unseen(entries: Sequence[Entry]) -> None:
@@ -142,7 +145,7 @@ def friends_record(comparison: Comparison) -> dict[str, object]:
         "second": comparison.second.name,
         "shared_words": comparison.n_shared_words,
         "compared": comparison.way,
-        "pairs": [dict(zip(_HEADER, _cells(pair), strict=True)) for pair in comparison.pairs],
+        "pairs": [dict(zip(_header(comparison), _cells(pair), strict=True)) for pair in comparison.pairs],
         "warnings": list(comparison.warnings),
     }
 
@@ -168,7 +171,7 @@ def write_comparison(
     wanted = [entry for pairs in shown.values() for pair in pairs for entry in (pair.entry, pair.other)]
     pictures = _pictures(wanted, isolated=isolated, progress=progress)
     with new_folder(out, OWN_FILES, overwrite=overwrite) as folder:
-        write_csv(_HEADER, map(_cells, comparison.pairs), folder / TABLE)
+        write_csv(_header(comparison), map(_cells, comparison.pairs), folder / TABLE)
         groups = [_group(comparison, relation, shown[relation], pictures) for relation in _ORDER]
         write_friends_page(f"{comparison.first.name} and {comparison.second.name}", groups, folder / PAGE)
         on_sheet = shown[Relation.FALSE_FRIEND][:_ON_SHEET]
@@ -218,9 +221,14 @@ def _title(pair: Friends) -> str:
     return f"{_named(pair.entry)}   |   {_named(pair.other)}   |   {pair.likeness.partition(', cosine')[0]}"
 
 
-def _cells(pair: Friends) -> tuple[str, ...]:
+def _header(comparison: Comparison) -> tuple[str, ...]:
+    """What is measured has its own name: log odds of parts are no closeness."""
+    return tuple("log_odds" if name == "closeness" and comparison.by is By.PARTS else name for name in _HEADER)
+
+
+def _cells(pair: Friends) -> tuple[str | float, ...]:
     one, other = pair.entry, pair.other
     sides = (one.word, one.language, one.entry_id, other.word, other.language, other.entry_id)
-    cosine = "" if pair.cosine is None else f"{pair.cosine:.4f}"
+    cosine = "" if pair.cosine is None else round(pair.cosine, 4)
     parts = (", ".join(names) for names in (pair.agree, pair.differ))
-    return (pair.relation.value, *sides, cosine, f"{pair.closeness:.4f}", *parts)
+    return (pair.relation.value, *sides, cosine, round(pair.closeness, 4), *parts)

@@ -99,7 +99,8 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
             raise InputError(path, "is named for two outputs", "give each output a name of its own")
         seen.add(path.resolve())
         # An ELAN file is the one thing people extend in place, and only when they say so.
-        if kind is not Output.EAF and path.is_file() and any(_same(path, given) for given in inputs):
+        is_extended = kind is Output.EAF and path.suffix.lower() == Output.EAF.value
+        if not is_extended and path.is_file() and any(_same(path, given) for given in inputs):
             raise InputError(path, "is an input and is never written to", "choose another name")
         if batch is None or kind in SHARED:
             refuse_existing(path, overwrite=outputs.overwrite)

@@ -320,8 +320,10 @@ def _all_cues(episodes: tuple[Episode, ...], request: SpotRequest) -> tuple[Subt
 
 def _cues(episode: Episode, request: SpotRequest) -> tuple[tuple[Subtitle, ...], tuple[str, ...]]:
     if episode.subtitles is None:
-        where = "the corpus" if request.subtitles is None else str(request.subtitles)
-        raise InputError(episode.video, f"no subtitles of this name in {where}", "add them, or search all")
+        if request.subtitles is None:
+            raise InputError(episode.video, "no subtitles of it are known", "name them with --subtitles")
+        what = f"no subtitles of this name in {request.subtitles}"
+        raise InputError(episode.video, what, "add them, or search all")
     read = read_subtitles(episode.subtitles, request.subtitle_options)
     return read.subtitles, read.warnings
 
@@ -342,7 +344,10 @@ def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
     for found in linked:
         if found.path is not None:
             return _LinkedVideo(found.path, found.media, len(linked))
-    raise InputError(path, "none of its linked videos is on this computer", "put the video beside the ELAN file")
+    if not linked:
+        raise InputError(path, "is linked to no video", "link one in ELAN, or name the video itself")
+    names = ", ".join(Path(found.media.url).name for found in linked)
+    raise InputError(path, f"its video is not on this computer: {names}", "put it beside the ELAN file")
 
 
 def _chosen_video(path: Path, elan: ElanDocument | None) -> tuple[str, ...]:

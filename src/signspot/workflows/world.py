@@ -30,6 +30,7 @@ from signspot.media.writer import VideoWriter
 from signspot.workflows.tracks import Progress
 from signspot.world.baseline import raw_joint_scores
 from signspot.world.broadcast import EpisodePerformance
+from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
 from signspot.world.motion import Performance
 from signspot.world.presets import preset_named
 from signspot.world.preview import write_preview
@@ -61,6 +62,7 @@ class WorldRequest:
     seed: int = 0
     side: int = SIDE  # of the pictures
     workers: int = 0  # processes that draw; 0: one per core
+    other_language: bool = False  # whether its dictionary is written too
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,11 @@ class WorldFolder:
     def dictionary(self) -> Path:
         """The dictionary, as every command takes one."""
         return self.folder / "dictionary"
+
+    @property
+    def other_dictionary(self) -> Path:
+        """That of the second sign language, if it was asked for: some forms mean the same there, some do not."""
+        return self.folder / f"dictionary-{OTHER_LANGUAGE}"
 
     @property
     def corpus(self) -> Path:
@@ -95,9 +102,10 @@ def make_world(request: WorldRequest, progress: Progress | None = None) -> World
     world = World.of(preset_named(request.preset), request.seed)
     made = WorldFolder(request.folder)
     _claim(request, world)
-    for folder in (made.dictionary / "clips", made.corpus / "episodes"):
+    entries = [*world.dictionary_entries()]
+    entries += world.dictionary_entries(OTHER_LANGUAGE) if request.other_language else ()
+    for folder in {made.corpus / "episodes", *(_clip(made, entry).parent for entry in entries)}:
         make_folder(folder)
-    entries = world.dictionary_entries()
     episode_ids = (*world.episodes("train"), *world.episodes("test"))
     tasks: list[Callable[[], None]] = [_EpisodeTask(world, name, made, request.side) for name in episode_ids]
     tasks += [_EntryTask(world, entry, made, request.side) for entry in entries]
@@ -203,20 +211,20 @@ def _run(task: Callable[[], None]) -> None:
 
 
 def _clip(made: WorldFolder, entry: Entry) -> Path:
-    return made.dictionary / "clips" / f"{entry.entry_id}.mp4"
+    folder = made.other_dictionary if entry.language == OTHER_LANGUAGE else made.dictionary
+    return folder / "clips" / f"{entry.entry_id}.mp4"
 
 
 def _video(made: WorldFolder, episode_id: str) -> Path:
     return made.corpus / "episodes" / f"{episode_id}.mp4"
 
 
-def _write_tables(
-    world: World, made: WorldFolder, entries: tuple[Entry, ...], episodes: list[EpisodePerformance]
-) -> None:
+def _write_tables(world: World, made: WorldFolder, entries: list[Entry], episodes: list[EpisodePerformance]) -> None:
     filmed = [replace(entry, video=_clip(made, entry), rights=_RIGHTS, box=_STUDIO) for entry in entries]
-    write_dictionary_manifest(
-        Dictionary.of("world", filmed, made.dictionary), made.dictionary / "dictionary.json", overwrite=True
-    )
+    for folder, language in ((made.dictionary, LANGUAGE), (made.other_dictionary, OTHER_LANGUAGE)):
+        if own := [entry for entry in filmed if entry.language == language]:
+            name = "world" if language == LANGUAGE else f"world-{language}"
+            write_dictionary_manifest(Dictionary.of(name, own, folder), folder / "dictionary.json", overwrite=True)
     for episode in episodes:
         write_subtitles(episode.subtitles, _video(made, episode.episode_id).with_suffix(".vtt"), overwrite=True)
     write_corpus_manifest(_corpus(made, episodes), made.corpus / "corpus.json", overwrite=True)
@@ -233,7 +241,7 @@ def _corpus(made: WorldFolder, episodes: list[EpisodePerformance]) -> CorpusSour
             video=_video(made, episode.episode_id),
             subtitles=_video(made, episode.episode_id).with_suffix(".vtt"),
             signer=episode.performance.signer.signer_id,
-            language="qaa",
+            language=LANGUAGE,
             split=episode.split,
             rights=_RIGHTS,
             box=_BROADCAST,
