@@ -19,7 +19,8 @@ def examples(guide: str) -> list[tuple[list[str], list[str]]]:
     """The commands of a guide, each with the lines that it prints."""
     found: list[tuple[list[str], list[str]]] = []
     fence = ""  # that opened the block; a closing one is always plain
-    for line in (GUIDES / guide).read_text(encoding="utf-8").splitlines():
+    text = (GUIDES / guide).read_text(encoding="utf-8").replace("\\\n", "")  # a long command, on two lines
+    for line in text.splitlines():
         if line.startswith("```"):
             fence = "" if fence else line
         elif fence == "```" and line.startswith("$ signspot "):
