@@ -17,6 +17,8 @@ from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Word
 from signspot.spotting.occurrences import unit
 
+_MIRRORED = 2 / 3  # of the way from a perfect match: a mirror image that is hardly nearer says nothing about the hands
+
 
 class Band(Enum):
     """How sure a guess is."""
@@ -60,7 +62,7 @@ def guesses(
     """
     rows = unit(vectors)
     cosine = np.clip(unit(queries) @ rows.T, -1, 1)
-    is_mirrored = cosine.max(axis=0) - cosine[0] > limits.clear
+    is_mirrored = 1 - cosine.max(axis=0) < _MIRRORED * (1 - cosine[0])
     highest = np.where(rows.any(axis=1), cosine.max(axis=0), -np.inf)
     first_of: dict[Word, int] = {}
     for number in np.argsort(-highest, kind="stable").tolist():
