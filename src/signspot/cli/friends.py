@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
 
+from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
 from signspot.cli.shared_options import (
     BACKEND,
@@ -29,6 +31,7 @@ from signspot.spotting.form_friends import LEAST_LOG_ODDS
 from signspot.workflows.friends import (
     OWN_FILES,
     By,
+    Comparison,
     FriendsRequest,
     compare_dictionaries,
     friends_record,
@@ -39,28 +42,50 @@ from signspot.workflows.sign_vectors import SignModel
 _SHOWN = 10  # pairs of a relation on the screen
 
 
-def friends(
-    first: Path = typer.Argument(metavar="DICTIONARY", help="A dictionary of one sign language."),
-    second: Path = typer.Argument(metavar="OTHER", help="A dictionary of another."),
-    out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Table, picture and page, in a new folder."),
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How signs are compared, and when two count as one form."""
+
     by: By | None = typer.Option(
         None,
         "--by",
         help="One vector of a model for each clip, or part by part: says which parts differ.",
         show_default="parts for a made-up world with landmarks, else vectors",
-    ),
-    model: str = MODEL,
-    backend: str = BACKEND,
-    device: str = DEVICE,
+    )
+    model: str = MODEL
+    backend: str = BACKEND
+    device: str = DEVICE
     closeness: float | None = typer.Option(
         None,
         "--closeness",
         help="By vectors: how far beyond what is usual a cosine must lie (-2 to 2).",
         show_default="0.25 for landmark-v1, 0.5 for others",
-    ),
+    )
     log_odds: float = typer.Option(
         LEAST_LOG_ODDS, "--log-odds", help="By parts: how likely one form must be (-30 to 30; 0: as likely as not)."
-    ),
+    )
+
+    def on(self, request: FriendsRequest) -> FriendsRequest:
+        """A comparison of this kind; refuses what is out of range."""
+        if self.closeness is not None and not -2 <= self.closeness <= 2:
+            raise InputError("--closeness", f"{self.closeness} is out of range", "give a number from -2 to 2")
+        if not -30 <= self.log_odds <= 30:
+            raise InputError("--log-odds", f"{self.log_odds} is out of range", "give a number from -30 to 30")
+        return replace(
+            request,
+            by=self.by,
+            model=replace(request.model, name=self.model, backend=self.backend, device=self.device),
+            options=None if self.closeness is None else FriendOptions(least_closeness=self.closeness),
+            least_log_odds=self.log_odds,
+        )
+
+
+@grouped
+def friends(
+    likeness: Likeness,
+    first: Path = typer.Argument(metavar="DICTIONARY", help="A dictionary of one sign language."),
+    second: Path = typer.Argument(metavar="OTHER", help="A dictionary of another."),
+    out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Table, picture and page, in a new folder."),
     store: Path | None = STORE,
     no_store: bool = NO_STORE,
     json_target: Path | None = JSON,
@@ -71,32 +96,24 @@ def friends(
 
     Words that both have, but sign differently, are listed too. The closest come first.
     """
-    if closeness is not None and not -2 <= closeness <= 2:
-        raise InputError("--closeness", f"{closeness} is out of range", "give a number from -2 to 2")
-    if not -30 <= log_odds <= 30:
-        raise InputError("--log-odds", f"{log_odds} is out of range", "give a number from -30 to 30")
+    kept = None if no_store else store or default_store(likeness.model)
+    asked = FriendsRequest(first=first, second=second, model=SignModel(isolated=not trust), store=kept)
+    request = likeness.on(asked)
     refuse_json(json_target, overwrite=overwrite)
     if out is not None:
         refuse_folder(out, OWN_FILES, overwrite=overwrite)
-    request = FriendsRequest(
-        first=first,
-        second=second,
-        by=by,
-        model=SignModel(name=model, backend=backend, device=device, isolated=not trust),
-        options=None if closeness is None else FriendOptions(least_closeness=closeness),
-        least_log_odds=log_odds,
-        store=None if no_store else store or default_store(model),
-    )
+    written: tuple[Path, ...] = ()
     with progress_bars() as progress:
         found = compare_dictionaries(request, progress)
-        written = (
-            ()
-            if out is None
-            else write_comparison(found, out, isolated=not trust, overwrite=overwrite, progress=progress)
-        )
+        if out is not None:
+            written = write_comparison(found, out, isolated=not trust, overwrite=overwrite, progress=progress)
     warn_all(found.warnings)
-    if give_json(friends_record(found), json_target, overwrite=overwrite):
-        return
+    if not give_json(friends_record(found), json_target, overwrite=overwrite):
+        _say_found(found, written)
+
+
+def _say_found(found: Comparison, written: tuple[Path, ...]) -> None:
+    """The closest pairs of each relation."""
     say(f"{len(found.first.by_word)} and {len(found.second.by_word)} words, {found.n_shared_words} of them in both")
     say(f"compared {found.way}")
     for relation in (Relation.FALSE_FRIEND, Relation.DIFFERENT_FORM, Relation.COGNATE):
