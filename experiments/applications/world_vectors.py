@@ -190,6 +190,7 @@ class _Maker:
         if self._embedder is None:
             path = self._folder / "encoder.safetensors"
             lesson = _Lesson(self._world)
+            torch.manual_seed(0)  # of the first weights and everything drawn in training
             encoder = LandmarkEncoder(lesson.config)
             if path.exists():
                 encoder.load_state_dict(load_file(path))
@@ -226,7 +227,6 @@ class _Lesson:
 
     def teach(self, encoder: LandmarkEncoder, tell: Callable[[str], None]) -> None:
         """Cosine classification; of an annotated clip any variant of its word will do."""
-        torch.manual_seed(0)
         rng = np.random.default_rng(0)
         shown, shown_allowed = self._dictionary()
         signed, signed_allowed = self._annotated()

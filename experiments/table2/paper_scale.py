@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -35,7 +36,7 @@ from signspot.world.simulation import World
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedding"
 FULL = preset_named("paper")
-EPISODES, WORDS, STEPS = 8, 60, 10  # what is really done
+EPISODES, WORDS, STEPS = 8, 60, (10, 60)  # what is really done
 CONFIDENT = 0.268  # Paper App. B.6: the share of annotations of confidence 0.8 and more, for stage 2
 TRUNKS, COLUMNS = 3, 2
 HEADS = ("table2-classification", "table2-infonce", "table2-watch-lookup", "table2-watch-read-lookup")
@@ -52,11 +53,14 @@ def counted(work: Callable[[], object], times: int = 1) -> float:
 def trunk_seconds(world: World, folder: Path) -> tuple[float, float]:
     """Of one minibatch of a trunk, and of the vectors of all windows of an episode."""
     words = Vocabulary.of(list(world.annotated_words)[:WORDS])
-    config = replace(PAPER.trunk, sources="continuous", stage1_epochs=1, steps_per_epoch=STEPS, threads=1)
-    data = world_trunk_data(world, words, config, lambda *_: None)
-    run = RunFolder(folder)
-    with run.opened(config, data.fingerprints(), "new"):
-        step = counted(lambda: train_trunk(config, data, run, TrunkControls(workers=0))) / STEPS
+    data = world_trunk_data(world, words, PAPER.trunk, lambda *_: None)
+    taken = []
+    for steps in STEPS:  # what a training costs before its first and after its last step is in both
+        config = replace(PAPER.trunk, sources="continuous", stage1_epochs=1, steps_per_epoch=steps, threads=1)
+        run = RunFolder(folder / str(steps))
+        with run.opened(config, data.fingerprints(), "new"):
+            taken.append(counted(partial(train_trunk, config, data, run, TrunkControls(workers=0))))
+    step = (taken[1] - taken[0]) / (STEPS[1] - STEPS[0])
     trunk = landmark_embedder_from_checkpoint(run.last)
     frames = len(world.perform_episode("train-0000").performance)
     clips = np.random.default_rng(0).random((512, 16, 258), np.float32)

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from signspot.domain.spans import TimeAxis
-from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack
+from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack, WindowGrid
 from signspot.features.extract import embed_landmarks
-from signspot.features.landmark_rates import RateRows, embed_at_rates
-from signspot.media.landmark_layout import SignerLandmarks
+from signspot.features.landmark_rates import RateRows
+from signspot.media.landmark_layout import SignerLandmarks, in_picture_heights
 from signspot.models.landmark_embedder import LandmarkEmbedder
 from signspot.models.landmark_encoder import LandmarkEncoder, LandmarkEncoderConfig
-from signspot.spotting.multi_rate import Rates, points_at
+from signspot.spotting.multi_rate import Rates, multi_rate_windows, points_at
 from tests.models.signing import signing
 
 
@@ -26,13 +26,12 @@ def test_a_slow_sign_is_found_by_long_windows_and_a_usual_one_by_the_usual() -> 
     before, after = np.repeat(sign[:1], 12, axis=0), np.repeat(sign[-1:], 12, axis=0)
     points = np.concatenate([before, slow, after])
     track = LandmarkTrack("v", TimeAxis(np.arange(len(points)) * 40.0), points)
-    usual, long = embed_at_rates(SignerLandmarks(track, 100, 100), model, Rates((16, 32)))
-    assert usual.grid == long.grid and usual.fingerprint == model.fingerprint
-    np.testing.assert_allclose(usual.vectors, embed_landmarks(track, model).vectors, atol=1e-5)
+    usual, long = (model.embed(windows) for windows in multi_rate_windows(points, Rates((16, 32))))
+    np.testing.assert_allclose(usual, embed_landmarks(track, model).vectors, atol=1e-5)
     query = model.embed(sign[None])[0]
-    cosines = [np.asarray(one.vectors) @ query for one in (usual, long)]
+    cosines = [usual @ query, long @ query]
     assert cosines[1].max() > 0.98 and cosines[1].max() > cosines[0].max()
-    assert abs(long.grid.centre(int(cosines[1].argmax())) - (12 + 16)) <= 1
+    assert abs(WindowGrid(len(points)).centre(int(cosines[1].argmax())) - (12 + 16)) <= 1
 
 
 def test_rows_in_blocks_are_the_tracks_of_all_lengths_and_nobody_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,16 +42,18 @@ def test_rows_in_blocks_are_the_tracks_of_all_lengths_and_nobody_is_zero(monkeyp
     points[40:80] = 0
     landmarks = SignerLandmarks(LandmarkTrack("v", TimeAxis(np.arange(90) * 40.0), points), 100, 80)
     made = RateRows(model, Rates(stride=3))
-    expected = embed_at_rates(landmarks, model, made.rates)
+    expected = [model.embed(w) for w in multi_rate_windows(in_picture_heights(points, landmarks.aspect), made.rates)]
     monkeypatch.setattr("signspot.features.landmark_rates._WINDOWS_AT_ONCE", 7)
     rows = np.concatenate(list(made.blocks(landmarks)))
     np.testing.assert_allclose(np.concatenate(list(made.blocks(landmarks, first=5))), rows[5:], atol=1e-5)
-    kept = EmbeddingTrack("v", expected[0].grid, landmarks.track.axis, rows, made.made.fingerprint, unit_rows=False)
+    kept = EmbeddingTrack(
+        "v", WindowGrid(90, stride=3), landmarks.track.axis, rows, made.made.fingerprint, unit_rows=False
+    )
     track = made.track(kept, "named")
     assert track.video_id == "named" and track.fingerprint == model.fingerprint
     found = (track.other_rates[0], track.vectors, *track.other_rates[1:])
     for ours, theirs in zip(found, expected, strict=True):
         seen = np.asarray(ours).any(axis=1)
-        np.testing.assert_allclose(np.asarray(ours)[seen], np.asarray(theirs.vectors)[seen], atol=1e-5)
+        np.testing.assert_allclose(np.asarray(ours)[seen], theirs[seen], atol=1e-5)
     unseen = [bool((points[start : start + 16] == 0).all()) for start in track.grid.starts()]
     assert any(unseen) and np.array_equal(~np.asarray(track.vectors).any(axis=1), unseen)

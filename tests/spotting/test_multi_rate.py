@@ -7,16 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.dictionary import Entry
-from signspot.domain.spans import FrameSpan, TimeAxis
-from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
-from signspot.domain.words import Word
+from signspot.domain.spans import FrameSpan
+from signspot.domain.tracks import WindowGrid
 from signspot.media.landmark_layout import in_picture_heights
 from signspot.spotting.multi_rate import (
     Rates,
     at_house_rate,
     best_over_rates,
-    multi_rate_similarity,
     multi_rate_windows,
     points_at,
     signing_span,
@@ -114,19 +111,6 @@ def test_the_best_length_counts_at_each_place() -> None:
     np.testing.assert_allclose(best_over_rates(windows, entries), expected, rtol=1e-5)
     with pytest.raises(ValueError, match="no windows"):
         best_over_rates([], entries)
-
-
-def tracks(*vectors: np.ndarray) -> list[EmbeddingTrack]:
-    axis = TimeAxis(np.arange(18) * 40.0)
-    return [EmbeddingTrack("v", WindowGrid(18), axis, rows.astype(np.float32), "f") for rows in vectors]
-
-
-def test_tracks_of_several_lengths_become_one_answer() -> None:
-    entries = EntryVectors(Word("a"), (Entry(entry_id="e", word=Word("a")),), np.array([[1, 0]], np.float32), "f")
-    slow, fast = np.array([[1, 0], [0, 1], [0, 1]]), np.array([[0, 1], [0, 1], [1, 0]])
-    assert multi_rate_similarity(tracks(slow, fast), entries).cosine[:, 0].tolist() == [1, 0, 1]
-    with pytest.raises(ValueError, match="not of one video"):
-        multi_rate_similarity([], entries)
 
 
 def test_fractions_of_a_picture_become_picture_heights() -> None:

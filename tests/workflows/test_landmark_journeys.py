@@ -10,14 +10,11 @@ import pytest
 
 import signspot
 from signspot.cli import main as cli
-from signspot.domain.tracks import EntryVectors
-from signspot.domain.words import Word
-from signspot.features.landmark_rates import embed_at_rates
 from signspot.formats.pose_files import read_pose
 from signspot.media.landmark_layout import in_picture_heights
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.zoo import model_path
-from signspot.spotting.multi_rate import multi_rate_similarity, signing_span, window_at
+from signspot.spotting.multi_rate import Rates, best_over_rates, multi_rate_windows, signing_span, window_at
 from signspot.workflows.default_model import chosen_model
 from signspot.workflows.landmark_signs import _MIRROR
 from signspot.workflows.spot import SpotOptions
@@ -51,14 +48,12 @@ def run(*arguments: object) -> int:
 
 def as_published(desk: Path, model: LandmarkEmbedder, word: str) -> np.ndarray:
     """The cosines (n_windows,) of the passage with a word, step by step as experiments/aslearn computes them."""
-    clip = read_pose(desk / "dictionary" / f"{word}.pose")
-    points = in_picture_heights(clip.track.points, clip.aspect)
-    span = signing_span(points)
-    vector = model.embed(window_at(points, span.start, len(span))[None])
-    (entry,) = signspot.open_dictionary(desk / "dictionary").entries(Word(word))
-    entries = EntryVectors(Word(word), (entry,), vector, model.fingerprint)
-    tracks = embed_at_rates(read_pose(desk / "passage.pose"), model)
-    return multi_rate_similarity(tracks, entries).best
+    clip, passage = (read_pose(desk / name) for name in (f"dictionary/{word}.pose", "passage.pose"))
+    sign, signing = (in_picture_heights(np.asarray(one.track.points), one.aspect) for one in (clip, passage))
+    span = signing_span(sign)
+    vector = model.embed(window_at(sign, span.start, len(span))[None])
+    windows = [model.embed(cut) for cut in multi_rate_windows(signing, Rates())]
+    return best_over_rates(windows, vector)[:, 0]
 
 
 def test_the_command_and_the_library_compare_as_the_published_figures_were_made(

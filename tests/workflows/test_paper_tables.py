@@ -40,6 +40,7 @@ TINY = replace(
     subtitles_per_episode=6,
 )
 SCALE = Scale(
+    name="tiny",
     preset="tiny",
     trunk=TrunkRunConfig(
         architecture="landmark",

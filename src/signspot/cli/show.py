@@ -52,7 +52,8 @@ def print_answer(answer: VideoAnswer) -> None:
         if not word.spottings:
             console.print(Text(one_line(f"{word.word}: {_absence(word, answer)}")))
     if found and all(one.presence is None for one in found):
-        console.print(Text("presence: uncalibrated, no probability is known (see `signspot calibrate`)", style="dim"))
+        said = f"found: cosine {answer.threshold:.3f} or more; presence: unknown without `signspot calibrate`"
+        console.print(Text(said, style="dim"))
 
 
 def _absence(word: WordAnswer, answer: VideoAnswer) -> str:

@@ -12,26 +12,13 @@ import numpy.typing as npt
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Vectors, WindowGrid
 from signspot.features.stages import StageVectors
 from signspot.media.landmark_layout import SignerLandmarks, in_picture_heights
-from signspot.spotting.multi_rate import Rates, multi_rate_windows, windows_around
+from signspot.spotting.multi_rate import Rates, windows_around
 from signspot.spotting.rate_track import RateTrack
 
 if TYPE_CHECKING:
     from signspot.models.landmark_embedder import LandmarkEmbedder
 
 _WINDOWS_AT_ONCE = 512  # of each length: hours of landmarks are never cut into windows all at once
-
-
-def embed_at_rates(
-    landmarks: SignerLandmarks, embedder: LandmarkEmbedder, rates: Rates = Rates()
-) -> tuple[EmbeddingTrack, ...]:
-    """One track for each length of window, all on the same grid: compare them with `multi_rate_similarity`."""
-    track = landmarks.track
-    grid = WindowGrid(len(track.axis), stride=rates.stride)
-    points = in_picture_heights(np.asarray(track.points), landmarks.aspect)
-    return tuple(
-        EmbeddingTrack(track.video_id, grid, track.axis, embedder.embed(windows), embedder.fingerprint)
-        for windows in multi_rate_windows(points, rates)
-    )
 
 
 @dataclass(frozen=True, slots=True)

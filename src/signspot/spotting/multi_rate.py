@@ -7,7 +7,7 @@ frame. Positions in a recording are real numbers: 2.5 lies half way between the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,9 @@ from signspot.domain.spans import FRAME_RATE, FrameSpan
 from signspot.domain.tracks import (
     CLIP_LENGTH,
     LANDMARK_DIM,
-    EmbeddingTrack,
-    EntryVectors,
     FloatArray,
-    SimilarityTrack,
     WindowGrid,
 )
-from signspot.spotting.similarity import similarity
 
 Positions = npt.NDArray[np.floating[Any]]
 
@@ -98,14 +94,6 @@ def best_over_rates(windows: Sequence[FloatArray], entries: FloatArray) -> Float
         raise ValueError("no windows of any length")
     best: FloatArray = np.max([vectors @ entries.T for vectors in windows], axis=0)
     return best
-
-
-def multi_rate_similarity(tracks: Sequence[EmbeddingTrack], entries: EntryVectors) -> SimilarityTrack:
-    """The cosines of tracks of several lengths, on one grid, with a word's entries; the best length counts."""
-    compared = [similarity(track, entries) for track in tracks]
-    if len({(one.video_id, one.grid) for one in compared}) != 1:
-        raise ValueError(f"{len(compared)} tracks that are not of one video and one grid")
-    return replace(compared[0], cosine=np.max([one.cosine for one in compared], axis=0))
 
 
 def signing_span(points: FloatArray) -> FrameSpan:

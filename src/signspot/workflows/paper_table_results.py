@@ -24,11 +24,10 @@ from signspot.workflows.paper_tables import (
     mean_scores,
 )
 from signspot.workflows.world_material import world_name
-from signspot.world.presets import preset_named
-from signspot.world.simulation import World
 
 # Everything is a quarter of the paper's: words (260 of 1,064), vectors, batches.
 SMALL = Scale(
+    name="small",
     preset="small",
     trunk=TrunkRunConfig(
         architecture="landmark",
@@ -50,6 +49,7 @@ SMALL = Scale(
     epochs=30,
 )
 PAPER = Scale(
+    name="paper",
     preset="paper",
     trunk=TrunkRunConfig(
         architecture="landmark",
@@ -68,8 +68,20 @@ PAPER = Scale(
     epochs=50,
 )
 # For trying out that everything runs: its figures mean nothing.
-DEMO = replace(SMALL, preset="demo", trunk=replace(SMALL.trunk, stage1_epochs=2, stage2_epochs=2), epochs=10)
-SCALES = {"demo": DEMO, "small": SMALL, "paper": PAPER}
+DEMO = replace(
+    SMALL, name="demo", preset="demo", trunk=replace(SMALL.trunk, stage1_epochs=2, stage2_epochs=2), epochs=10
+)
+# The paper's words, dictionary and batches; a quarter of its footage, and networks that two cores train in hours.
+QUARTER = replace(
+    PAPER,
+    name="paper-quarter",
+    footage_share=0.25,
+    trunk=replace(PAPER.trunk, landmark_width=64, embedding_dim=256, threads=1),
+    hidden_dim=256,
+    embedding_dim=128,
+    epochs=30,
+)
+SCALES = {scale.name: scale for scale in (DEMO, SMALL, QUARTER, PAPER)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +117,11 @@ class TableRuns:
     def __init__(self, table: PaperTable, request: TableRequest, told: Told) -> None:
         self._table, self._request, self._told = table, request, told
         scale = SCALES[request.scale]
-        worlds = [World.of(preset_named(scale.preset), seed) for seed in request.worlds]
+        worlds = [scale.world(seed) for seed in request.worlds]
         self._worlds = [WorldRuns(world, scale, request.places, told) for world in worlds]
         self._data = "; ".join(world_name(world) for world in worlds)
+        if scale.footage_share < 1:
+            self._data += f"; of its footage the first {worlds[0].preset.train_episodes} training episodes"
 
     def results(self, verdict: str, command: str) -> ExperimentResults:
         """Do what is not done yet, then the table."""

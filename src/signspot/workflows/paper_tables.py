@@ -38,6 +38,7 @@ from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
 from signspot.models.networks import HEAD, build_head
 from signspot.text.synonyms import english_synonyms
 from signspot.workflows.world_material import make_world_material, world_split, world_synonyms, world_trunk_data
+from signspot.world.presets import preset_named
 from signspot.world.simulation import World
 
 Column = Literal["seen", "unseen"]  # are the test words among the training words (Paper 4.2)
@@ -53,12 +54,19 @@ _WORDS = 1_000_000  # more than any world has
 class Scale:
     """How the paper's settings are brought to a world of another size."""
 
+    name: str
     preset: str
+    footage_share: float = 1.0  # of the training episodes of the preset
     trunk: TrunkRunConfig
     batch_share: float  # of the paper's batch sizes: the share of its 1,064 words that the world has
     hidden_dim: int
     embedding_dim: int
     epochs: int  # of the head; the learning rate falls after 80 % and 90 % of them, as in the paper
+
+    def world(self, seed: int) -> World:
+        """A world of this size."""
+        preset = preset_named(self.preset)
+        return World.of(replace(preset, train_episodes=round(self.footage_share * preset.train_episodes)), seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +109,7 @@ class WorldRuns:
 
     def __init__(self, world: World, scale: Scale, places: Places, told: Told) -> None:
         self._world, self._scale, self._told = world, scale, told
-        self._folder, self._places = places.runs / f"{scale.preset}-{world.seed}", places
+        self._folder, self._places = places.runs / f"{scale.name}-{world.seed}", places
         self._split = world_split(world)
         self._materials: dict[tuple[Sources, Column, str], Material] = {}
         self._clips: dict[Column, TrunkData] = {}
