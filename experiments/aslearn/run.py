@@ -1,6 +1,8 @@
 """Real isolated signs looked up in real sentences of the same signer: `python experiments/aslearn/run.py`.
 
-The set is for evaluation only: nothing was trained on it, and no setting chosen by it.
+The set is for evaluation only: nothing was trained on it, and no setting chosen by it. It lists the words of a sentence
+in the order of the file's name, which in five recordings is not the order of the signs (README.md): order is judged
+by both.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import numpy as np
 import torch
 
 from signspot.domain.tracks import FloatArray
+from signspot.domain.words import Word
 from signspot.evaluation.intervals import Interval, mean_interval
 from signspot.evaluation.sentence_words import SentenceWordScores, sentence_word_scores
 from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
@@ -32,17 +35,24 @@ from signspot.spotting.multi_rate import (
 DATA = Path(__file__).parents[3] / "shared" / "data" / "aslearn"
 HERE = Path(__file__).parent
 RATES = Rates(stride=2)
-COLUMNS = ("presence mAP", "word-ranking mAP", "order")
+COLUMNS = ("presence mAP", "word-ranking mAP", "order of the file's name", "order as recorded")
+RECORDED = {  # what is to be seen, where that is not what the file's name says
+    "cheeseluncheat.mp4": ("lunch", "eat", "cheese"),
+    "fruitbreakfasteat.mp4": ("breakfast", "eat", "fruit"),
+    "hamburgerdinnereat.mp4": ("dinner", "eat", "hamburger"),
+    "mymomdrivecar.mp4": ("my", "mom", "car", "drive"),
+    "wethankyou.mp4": ("we", "thanks"),
+}
 VERDICT = (
-    "Words are found in sentences far better than by raw landmarks (presence, ranking); the order of neighbours a "
-    "little better, and not surely so. Presence (0.88) and ranking (0.62) reach what was aimed at, order (0.90) does "
-    "not."
+    "Words are found in sentences far better than by raw landmarks. Presence (0.88), ranking (0.62) and the order in "
+    "which signs were recorded (0.90) reach what was aimed at. By the order of the file's name it is 0.873: all eight "
+    "pairs that are wrong by it are in the five recordings that follow another order."
 )
 Embed = Callable[[FloatArray], FloatArray]  # (n, 16, 258) -> (n, d) unit rows
 
 
-def scores_of(aslearn: Aslearn, embed: Embed) -> SentenceWordScores:
-    """Compare every sentence with every word."""
+def scores_of(aslearn: Aslearn, embed: Embed) -> tuple[SentenceWordScores, SentenceWordScores]:
+    """Compare every sentence with every word; judged by the words of the file's name, and by those recorded."""
     queries = []
     for clip in aslearn.clips:
         points = at_house_rate(clip.points, clip.seconds)
@@ -56,17 +66,16 @@ def scores_of(aslearn: Aslearn, embed: Embed) -> SentenceWordScores:
         best.append(cosine.max(axis=0))
         peak.append(cosine.argmax(axis=0).astype(np.float32))
     number = {clip.word: i for i, clip in enumerate(aslearn.clips)}
-    words = [[number[word] for word in sentence.words] for sentence in aslearn.sentences]
-    return sentence_word_scores(np.stack(best), np.stack(peak), words)
+    named = [[number[word] for word in one.words] for one in aslearn.sentences]
+    recorded = [[number[Word(word)] for word in RECORDED.get(one.name, one.words)] for one in aslearn.sentences]
+    by_name, as_recorded = (sentence_word_scores(np.stack(best), np.stack(peak), words) for words in (named, recorded))
+    return by_name, as_recorded
 
 
-def row_of(name: str, scores: SentenceWordScores) -> ResultRow:
-    """A method's three figures: presence by word, the others by sentence."""
-    intervals = (
-        mean_interval(scores.presence),
-        mean_interval(scores.ranking),
-        mean_interval(scores.in_order.astype(np.float64), scores.pair_sentence),
-    )
+def row_of(name: str, scores: SentenceWordScores, recorded: SentenceWordScores) -> ResultRow:
+    """A method's figures: presence by word, the others by sentence."""
+    order = [mean_interval(one.in_order.astype(np.float64), one.pair_sentence) for one in (scores, recorded)]
+    intervals = (mean_interval(scores.presence), mean_interval(scores.ranking), *order)
     return ResultRow(name, dict(zip(COLUMNS, (_measured(interval) for interval in intervals), strict=True)))
 
 
@@ -79,8 +88,8 @@ def main(data: Path, model: LandmarkEmbedder, verdict: str) -> None:
     torch.set_num_threads(1)
     aslearn = read_aslearn(data)
     rows = (
-        row_of("raw landmarks", scores_of(aslearn, raw_rows)),
-        row_of(model.name, scores_of(aslearn, model.embed)),
+        row_of("raw landmarks", *scores_of(aslearn, raw_rows)),
+        row_of(model.name, *scores_of(aslearn, model.embed)),
     )
     results = ExperimentResults(
         name="aslearn",

@@ -49,7 +49,7 @@ class LandmarkClip:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LandmarkSentence:
-    """One recorded sentence and the words in it that also have a clip of their own, in the order they are signed."""
+    """One recorded sentence and those of its words that have a clip of their own, in the order of the file's name."""
 
     name: str
     words: tuple[Word, ...]
