@@ -40,6 +40,7 @@ def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
     clip = toy_world.dictionary / "tree" / "tree_1.mp4"
     shelf = without_still_ends(query_shelf(toy_world.dictionary, [clip, clip], ["water"]), isolated=False)
     assert shelf.words == ("water", "tree_1")
+    assert shelf.dictionary.name.endswith(" and query tree_1.mp4, tree_1.mp4")  # a result says what it was found by
     assert [entry.entry_id for entry in shelf.dictionary.entries(signspot.normalise("tree_1"))] == [
         "tree_1",
         "tree_1-2",

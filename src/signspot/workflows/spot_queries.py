@@ -41,7 +41,8 @@ def query_shelf(dictionary: Path | None, clips: Sequence[Path], words: Sequence[
     word = _clip_word(clips[0], {entry.word for entry in known})
     taken = {entry.entry_id for entry in known}
     shown = [Entry(entry_id=_unused(clip.stem, taken), word=word, video=clip) for clip in clips]
-    name = "query clips" if source is None else f"{source.dictionary.name} and query clips"
+    asked = f"query {', '.join(clip.name for clip in clips)}"  # which a result is explained by later
+    name = asked if source is None else f"{source.dictionary.name} and {asked}"
     folder = None if source is None else source.dictionary.folder
     ids = tuple(entry.entry_id for entry in shown)
     return Shelf(Dictionary.of(name, (*known, *shown), folder), (*words, word), said, ids)
