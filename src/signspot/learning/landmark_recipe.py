@@ -34,7 +34,7 @@ class Recipe:
         LandmarkTrainingConfig(words_per_batch=48, made_up=0.25, synthetic=0.35, seed=1),
     )
     student: LandmarkTrainingConfig = LandmarkTrainingConfig(
-        steps=3000, words_per_batch=48, fall=0.7, made_up=0.25, synthetic=0.3, seed=2
+        steps=3000, words_per_batch=48, fall=0.7, made_up=0.45, synthetic=0.2, seed=2
     )
     projection: ProjectionConfig = ProjectionConfig()
 
