@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from signspot.cli.paper_table import _verdict
 from signspot.errors import FormatError
 from signspot.learning.head_scores import score_head
 from signspot.learning.material_files import read_material
 from signspot.learning.trunk_config import TrunkRunConfig
-from signspot.workflows.paper_table_results import PaperTable, measured
+from signspot.workflows.paper_table_results import SCALES, PaperTable, measured
 from signspot.workflows.paper_tables import (
     Method,
     Places,
@@ -184,6 +185,22 @@ def test_damaged_scores_are_refused_by_name(runs: WorldRuns, folder: Path, tmp_p
             runs.scores(TRUNK, "unseen", 0)
     finally:
         path.write_bytes(content)
+
+
+def test_a_share_of_the_footage_leaves_words_and_test_as_they_are() -> None:
+    demo = SCALES["demo"]
+    whole, half = demo.world(0), replace(demo, footage_share=0.5).world(0)
+    assert half.preset == replace(whole.preset, train_episodes=whole.preset.train_episodes // 2)
+    assert half.episodes("train") == whole.episodes("train")[:2] and half.episodes("test") == whole.episodes("test")
+    assert [entry.entry_id for entry in half.dictionary_entries()] == [e.entry_id for e in whole.dictionary_entries()]
+    first = (world.perform_episode("train-0000").annotations for world in (whole, half))
+    assert next(first) == next(first)
+
+
+def test_a_table_of_another_scale_has_the_verdict_of_that_scale(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("**Verdict.** As in\nthe paper.\n\n**Verdict, paper-quarter.** Less so.\n")
+    assert _verdict(tmp_path, "small") == "As in the paper." and _verdict(tmp_path, "paper-quarter") == "Less so."
+    assert _verdict(tmp_path, "paper") == "Not judged yet."
 
 
 def test_a_table_has_two_columns_and_two_measures_unless_it_says_otherwise() -> None:

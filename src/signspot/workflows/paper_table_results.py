@@ -132,7 +132,7 @@ class TableRuns:
             rows.append(ResultRow(f"{first} − {second}", self._difference(first, second, found)))
         return ExperimentResults(
             name=table.name,
-            title=table.title,
+            title=table.title if self._request.scale == SMALL.name else f"{table.title} ({self._request.scale})",
             paper=table.paper,
             data=self._data,
             command=command,
