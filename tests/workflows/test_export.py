@@ -102,6 +102,7 @@ def test_what_cannot_be_exported_says_what_is_missing_and_nothing_is_replaced(tm
     results = saved(tmp_path / "r.csv")
     with pytest.raises(InputError, match=r"name the videos.*--videos"):
         export(request(results, ExportFormat.EAF, tmp_path / "x"))
+    assert not (tmp_path / "x").exists(), "no folder is left where nothing was written"
     (tmp_path / "a.mp4").write_bytes(b"x")
     with pytest.raises(InputError, match="has no video 'b'"):
         export(request(results, ExportFormat.VIA, tmp_path / "x.json", videos=tmp_path))

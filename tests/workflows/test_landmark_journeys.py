@@ -194,6 +194,10 @@ def test_the_default_is_the_model_that_can_see_everything(tmp_path: Path, monkey
     assert chosen_model("world-v1", [pose]).name == "world-v1" and not chosen_model("world-v1", [pose]).remarks
     assert chosen_model("", [beside]).name == "landmark-v1"
     assert chosen_model("", [video, beside]).name == "colour"
+    (told,) = chosen_model("", [video, beside]).remarks
+    assert "a .pose file beside a.mp4 (" in told, "which recording stands in the way"
+    (told,) = chosen_model("", [tmp_path / f"{number}.mp4" for number in range(5)]).remarks
+    assert "beside 0.mp4, 1.mp4, 2.mp4 and 2 more of 5 (" in told
     assert chosen_model("", [video, pose]).name == "landmark-v1", "nothing else can see a .pose file"
     install(tmp_path / "packages", monkeypatch)
     assert chosen_model("", [video, beside]).name == "landmark-v1"

@@ -39,7 +39,7 @@ def _facts(found: Why) -> Iterator[tuple[str, str]]:
     said = {None: "", True: ": the video given is the same", False: ": the video given is ANOTHER one"}
     yield "video", f"sha256 {origin.media_sha256 or '(not known)'}{said[found.is_same_video]}"
     yield "found by", f"{origin.source}, model {origin.model or '(none)'}, {origin.fingerprint or 'no fingerprint'}"
-    yield "entry", f"{one.entry_id or '(none)'} of the dictionary {origin.dictionary or '(none)'}"
+    yield "entry", f"{one.entry_id or '(none)'}, from {origin.dictionary or '(no dictionary)'}"
     if found.entry is not None:
         entry = found.entry
         signer = entry.signer.signer_id if entry.signer else "(not said)"

@@ -16,9 +16,10 @@ from signspot.workflows.landmarks import has_detector, landmark_file_of
 
 _CHOSEN = f"model {LANDMARK_MODEL}: sees body and hands; it learned American Sign Language only (--model for others)"
 _FALLEN_BACK = (
-    f"model {COLOUR_MODEL}: compares mean colours and knows nothing about signing; for {LANDMARK_MODEL}, "
-    "pip install 'signspot[pose]' or put a .pose file beside each video and clip, or name one with --model"
+    f"model {COLOUR_MODEL}: compares mean colours and knows nothing about signing; {LANDMARK_MODEL} would need "
+    "landmarks of all recordings: pip install 'signspot[pose]', or put a .pose file beside"
 )
+_NAMED = 3  # recordings without landmarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,12 @@ def chosen_model(asked: str, recordings: Iterable[Path | None]) -> ChosenModel:
         return ChosenModel(asked)
     paths = list(recordings)
     finds = has_detector()
-    has_all = all(path is not None and (finds or landmark_file_of(path) is not None) for path in paths)
-    if has_all or any(path is not None and path.suffix.lower() == SUFFIX for path in paths):
+    blind = [path for path in paths if path is None or not (finds or landmark_file_of(path) is not None)]
+    if not blind or any(path is not None and path.suffix.lower() == SUFFIX for path in paths):
         return ChosenModel(LANDMARK_MODEL, (_CHOSEN,))
-    return ChosenModel(COLOUR_MODEL, (_FALLEN_BACK,))
+    named = ", ".join(path.name for path in blind[:_NAMED] if path is not None)
+    more = f" and {len(blind) - _NAMED} more of {len(paths)}" if len(blind) > _NAMED else ""
+    return ChosenModel(COLOUR_MODEL, (f"{_FALLEN_BACK} {named or 'each'}{more} (--model for others)",))
 
 
 def kept_for(chosen: ChosenModel, folder: Path | None) -> Path | None:

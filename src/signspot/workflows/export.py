@@ -84,9 +84,9 @@ def export(request: ExportRequest, progress: Progress | None = None) -> Exported
         by_video.setdefault(one.video_id, []).append(one)
     _refuse(request, by_video)
     videos = _videos(request, tuple(by_video))
+    classes = _class_numbers(spottings, request.classes) if ExportFormat.CHALLENGE in request.targets else {}
     written: list[Path] = []
     warnings: list[str] = []
-    classes: dict[str, int] = {}
     for number, (kind, path) in enumerate(request.targets.items()):
         if progress is not None:
             progress("writing", number, len(request.targets))
@@ -95,10 +95,11 @@ def export(request: ExportRequest, progress: Progress | None = None) -> Exported
         elif kind is ExportFormat.VIA:
             write_via(spottings, videos, path, overwrite=request.overwrite)
         elif kind is ExportFormat.CHALLENGE:
-            classes = _class_numbers(spottings, request.classes)
             write_challenge(_challenge(by_video, classes), path, overwrite=request.overwrite)
         else:
             files = _per_video_paths(kind, path, tuple(by_video))
+            if len(by_video) != 1:
+                make_folder(path)
             for video_id, own in by_video.items():
                 warnings += _write_one(own, files[video_id], videos.get(video_id), overwrite=request.overwrite)
             written += files.values()
@@ -139,12 +140,11 @@ def _refuse(request: ExportRequest, by_video: Mapping[str, Sequence[Spotting]]) 
         if path.resolve() in seen or path.resolve() == request.results.resolve():
             raise InputError(path, "is named twice, or is the input", "give each output a name of its own")
         seen.add(path.resolve())
-        if kind in PER_VIDEO and len(by_video) != 1:
-            if path.exists() and not is_folder(path):
-                raise InputError(path, "is a file, but several videos give one file each", "name a folder")
-            make_folder(path)
+        if kind in PER_VIDEO and len(by_video) != 1 and path.exists() and not is_folder(path):
+            raise InputError(path, "is a file, but several videos give one file each", "name a folder")
         for file in _per_video_paths(kind, path, tuple(by_video)).values() if kind in PER_VIDEO else (path,):
-            refuse_existing(file, overwrite=request.overwrite)
+            if file.parent != path or path.exists():  # a folder that is made later holds nothing yet
+                refuse_existing(file, overwrite=request.overwrite)
 
 
 def _per_video_paths(kind: ExportFormat, path: Path, video_ids: Sequence[str]) -> dict[str, Path]:
