@@ -146,7 +146,8 @@ def known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptio
             raise InputError("words", "none given", "name the words to look for, or give --subtitles to take theirs")
         mentioned = mentions_of(options.subtitles, vocabulary, options)
         if not mentioned:
-            raise InputError("subtitles", "mention no word of the dictionary", "name the words to look for")
+            what = f"mention no word of the dictionary ({len(options.subtitles)} with text and times were read)"
+            raise InputError("subtitles", what, "check their times and language, and the dictionary")
         return tuple(sorted(mentioned))
     wanted: dict[Word, None] = {}
     for text in words:
