@@ -13,11 +13,10 @@ from signspot.cli.progress import progress_bars
 from signspot.errors import SignspotError
 from signspot.features.store_disk import make_folder
 from signspot.formats.experiment_results import write_results
-from signspot.workflows.paper_table_results import SCALES, PaperTable, TableRequest, TableRuns
+from signspot.workflows.paper_table_results import SCALES, SMALL, PaperTable, TableRequest, TableRuns
 from signspot.workflows.paper_tables import Places
 
 _FOLDER = "SIGNSPOT_EXPERIMENTS"  # where finished runs are kept
-_USUAL = "small"
 
 
 def run_table(table: PaperTable, script: str) -> None:
@@ -42,7 +41,7 @@ def _run(table: PaperTable, home: Path, request: TableRequest) -> None:
                 sys.stderr.write(f"{time.monotonic() - begun:.0f} s: {step}\n")
                 last[0] = step
 
-        name = "results.json" if request.scale == _USUAL else f"results-{request.scale}.json"
+        name = "results.json" if request.scale == SMALL.name else f"results-{request.scale}.json"
         command = f"python experiments/{table.name}/run.py --scale {request.scale}"
         command += f" --seeds {_spaced(request.seeds)} --worlds {_spaced(request.worlds)}"
         results = TableRuns(table, request, told).results(_verdict(home, request.scale), command)
@@ -51,7 +50,7 @@ def _run(table: PaperTable, home: Path, request: TableRequest) -> None:
 
 def _request(table: PaperTable, home: Path) -> TableRequest:
     parser = argparse.ArgumentParser(description=f"{table.title}. Finished runs are kept in ${_FOLDER}.")
-    parser.add_argument("--scale", choices=tuple(SCALES), default=_USUAL)
+    parser.add_argument("--scale", choices=tuple(SCALES), default=SMALL.name)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--worlds", type=int, nargs="+", default=[0], help="seeds of the worlds")
     parser.add_argument("--finished", action="store_true", help="train nothing: write what is there")
@@ -69,7 +68,7 @@ def _request(table: PaperTable, home: Path) -> TableRequest:
 
 def _verdict(home: Path, scale: str) -> str:
     """What the README of an experiment says about its results at a scale."""
-    readme, heading = home / "README.md", "Verdict" if scale == _USUAL else f"Verdict, {scale}"
+    readme, heading = home / "README.md", "Verdict" if scale == SMALL.name else f"Verdict, {scale}"
     written = re.compile(rf"\*\*{heading}\.\*\*\s*(.+?)(?:\n\n|\Z)", re.DOTALL)
     found = written.search(readme.read_text(encoding="utf-8")) if readme.is_file() else None
     return " ".join(found[1].split()) if found else "Not judged yet."

@@ -39,7 +39,7 @@ def chosen_model(asked: str, recordings: Iterable[Path | None]) -> ChosenModel:
         return ChosenModel(asked)
     paths = list(recordings)
     finds = has_detector()
-    blind = [path for path in paths if path is None or not (finds or landmark_file_of(path) is not None)]
+    blind = [path for path in paths if path is None or not (finds or landmark_file_of(path))]
     if not blind or any(path is not None and path.suffix.lower() == SUFFIX for path in paths):
         return ChosenModel(LANDMARK_MODEL, (_CHOSEN,))
     named = ", ".join(path.name for path in blind[:_NAMED] if path is not None)
