@@ -52,7 +52,7 @@ def test_every_mention_that_is_signed_is_explained_by_its_sign_and_the_other_by_
         assert truth.span_ms.start <= one.span_ms.start < one.span_ms.stop <= truth.span_ms.stop
         assert one.provenance.subtitle is not None
         assert one.provenance.subtitle.span_ms.overlaps(truth.span_ms)
-    (unexplained,) = [mention for mention in annotated.mentions if mention.spotting is None]
+    (unexplained,) = annotated.unexplained
     assert unexplained.word == "house"  # in a subtitle, and never signed
     assert annotated.n_explained == len(toy_world.truth)
 
@@ -126,3 +126,18 @@ def test_subtitles_of_another_programme_are_said_to_mention_nothing(
             model=signspot.load_model("colour"),
             options=TRUSTED,
         )
+
+
+def test_subtitles_after_the_end_of_the_video_are_doubted(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, subtitles: tuple[Subtitle, ...]
+) -> None:
+    late = Subtitle(MillisSpan.of(600_000, 602_000), subtitles[0].text)
+
+    def warnings(cues: tuple[Subtitle, ...]) -> tuple[str, ...]:
+        model = signspot.load_model("colour")
+        found = annotate(toy_world.broadcast, subtitles=cues, dictionary=dictionary, model=model, options=TRUSTED)
+        return found.answer.warnings
+
+    assert not warnings(subtitles)
+    (said,) = warnings((*subtitles, late))
+    assert f"1 of {len(subtitles) + 1} subtitles begin after the video's end" in said

@@ -116,6 +116,26 @@ def test_vectors_are_kept_by_the_content_of_the_landmarks(
     assert len(list((tmp_path / "store" / "shards").iterdir())) == 2
 
 
+def test_a_check_says_how_many_clips_have_landmarks(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("dictionary", "check", desk / "dictionary") == 0
+    assert "4 clips · 4 with landmarks" in capsys.readouterr().out
+
+
+def test_landmarks_of_another_recording_are_doubted(
+    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    video = coloured_video(tmp_path / "v.mp4", np.zeros((100, 3)))
+    asked = ("spot", video, "cheese", "-d", desk / "dictionary", "--store", tmp_path / "store")
+    points = np.concatenate([passage()] * 3)[:100]
+    write(points, tmp_path / "v.pose")
+    assert run(*asked) == 0
+    assert "another recording" not in capsys.readouterr().err
+    write(points[:60], tmp_path / "v.pose", overwrite=True)
+    for _ in range(2):  # also when its vectors were kept
+        assert run(*asked) == 0
+        assert "v.pose, whose landmarks were taken, lasts 2.4 s, the video 4.0 s" in capsys.readouterr().err
+
+
 def test_every_command_takes_landmarks_without_naming_a_model(
     desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,6 +93,13 @@ def test_hands_that_leave_the_picture_or_are_not_found_raise_a_doubt() -> None:
     assert doubts_of(landmarks(lost).track, whole) == (NO_HANDS,)
 
 
+def test_a_hand_that_is_raised_for_long_may_show_several_signs() -> None:
+    track = landmarks(signing(110)).track
+    assert doubts_of(track, FrameSpan(0, 100)) == ()
+    (doubt,) = doubts_of(track, FrameSpan(0, 110))
+    assert "4.4 s" in doubt and "signspot spot" in doubt
+
+
 def test_recordings_without_motion_that_are_too_short_or_too_long_say_so(signs: LandmarkSigns, tmp_path: Path) -> None:
     still = np.repeat(signing(1), 30, axis=0)
     for name, points, said in (("still", still, "nothing moves"), ("short", signing(4), "too short (4 frames")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,8 @@ from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 
 if TYPE_CHECKING:
     from signspot.workflows.annotate import Annotated
+
+_NAMED = 12  # words
 
 
 @grouped
@@ -88,7 +91,7 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
                 warn(str(outcome.failure))
                 continue
             known = known + outcome.known_words if outcome.known_words is not None else known
-            records.append(_shown(outcome, to_screen))
+            records.append(_shown(outcome, to_screen, names_words=not request.is_batch))
     if to_screen:
         print_json(records if request.is_batch else records[0])
     else:
@@ -105,7 +108,7 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
         raise typer.Exit(FAILURES_FOUND)
 
 
-def _shown(outcome: Outcome, to_screen: bool) -> dict[str, object]:
+def _shown(outcome: Outcome, to_screen: bool, *, names_words: bool) -> dict[str, object]:
     from signspot.formats.tables import answer_record
 
     answer, annotated = outcome.answer, outcome.annotated
@@ -114,16 +117,35 @@ def _shown(outcome: Outcome, to_screen: bool) -> dict[str, object]:
     warn_of(answer)
     if not to_screen:
         typer.echo(one_line(f"{answer.video_id}: {_summary(annotated)}"))
+        if names_words and annotated.unexplained:
+            typer.echo(one_line(f"no sign found for: {_words(annotated)}"))
         for path in outcome.written:
             typer.echo(one_line(f"wrote {path}"))
     known = outcome.known_words
     return answer_record(answer) | {
         "mentions": len(annotated.mentions),
         "explained": annotated.n_explained,
+        "unexplained": [
+            {
+                "word": mention.word,
+                "subtitle_start_ms": mention.subtitle.span_ms.start,
+                "subtitle_stop_ms": mention.subtitle.span_ms.stop,
+                "subtitle": mention.subtitle.text,
+            }
+            for mention in annotated.unexplained
+        ],
         "lag_ms": annotated.lag.lag_ms,
         "drift": annotated.lag.drift,
         "known_words": None if known is None else asdict(known) | {"accuracy": known.accuracy},
     }
+
+
+def _words(annotated: Annotated) -> str:
+    """The words without a sign, and how often each is mentioned in vain."""
+    counts = Counter(mention.word for mention in annotated.unexplained).most_common()
+    named = [word if n == 1 else f"{word} ({n} times)" for word, n in counts[:_NAMED]]
+    rest = len(counts) - len(named)
+    return ", ".join(named) + (f" and {rest} more words (--json lists all)" if rest else "")
 
 
 def _summary(annotated: Annotated) -> str:

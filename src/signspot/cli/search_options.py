@@ -102,13 +102,9 @@ class SpotFiles(OutputFiles):
 
 
 @dataclass(frozen=True, slots=True)
-class AnnotateFiles(OutputFiles):
-    """What `annotate` can write."""
+class AnnotateFiles(SpotFiles):
+    """What `annotate` can write: the same, and what others publish of whole corpora."""
 
-    csv: Path | None = typer.Option(None, "--csv", metavar="F.csv", help="Table for a spreadsheet.")
-    parquet: Path | None = typer.Option(None, "--parquet", metavar="F.parquet", help="Parquet table.")
-    vtt: Path | None = typer.Option(None, "--vtt", metavar="F.vtt", help="WebVTT subtitles.")
-    eaf: Path | None = typer.Option(None, "--eaf", metavar="F.eaf", help="ELAN file, new or yours with tiers added.")
     challenge: Path | None = typer.Option(None, "--challenge", metavar="F.json", help="As in the 2022 challenge.")
     bobsl: Path | None = typer.Option(None, "--bobsl", metavar="F.json", help="As BOBSL publishes spottings.")
     lag: Path | None = typer.Option(None, "--lag", metavar="F.png", help="Picture of the subtitles' lag and drift.")

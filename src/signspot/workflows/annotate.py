@@ -57,7 +57,12 @@ class Annotated:
     @property
     def n_explained(self) -> int:
         """The mentions that have a sign."""
-        return sum(mention.spotting is not None for mention in self.mentions)
+        return len(self.mentions) - len(self.unexplained)
+
+    @property
+    def unexplained(self) -> tuple[Mention, ...]:
+        """The mentions for which no sign was found."""
+        return tuple(mention for mention in self.mentions if mention.spotting is None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from signspot.formats.manifests import Problem, read_corpus, read_dictionary
 from signspot.formats.pose_files import SUFFIX, read_pose
 from signspot.media.reader import VideoReader
 from signspot.text.subtitles import read_subtitles
+from signspot.workflows.landmarks import landmark_file_of
 from signspot.workflows.tracks import Progress
 
 _SMALL = FrameShape(side=16, crop=16)  # the pictures are only counted
@@ -66,6 +67,7 @@ def check_dictionary(
         ("words", len({entry.word for entry in usable})),
         ("variants", len({(entry.word, entry.variant) for entry in usable})),
         ("clips", len(usable)),
+        ("with landmarks", _with_landmarks(entry.video for entry in usable)),
         ("signers", len({entry.signer.signer_id for entry in usable if entry.signer is not None})),
     )
     words = tuple(sorted(Counter(entry.word for entry in usable).items()))
@@ -90,12 +92,18 @@ def check_corpus(path: Path | str, options: CheckOptions = CheckOptions(), progr
             progress("checking videos", done, len(source.episodes))
     counts = (
         ("videos", len(usable)),
+        ("with landmarks", _with_landmarks(episode.video for episode in usable)),
         ("with subtitles", subtitled),
         ("subtitle cues", cues),
         ("annotations", len(source.annotations)),
         ("signers", len({episode.signer for episode in usable if episode.signer})),
     )
     return Check.of(folder.resolve().name, counts, problems)
+
+
+def _with_landmarks(videos: Iterable[Path | None]) -> int:
+    """How many need no detector: they are landmarks, or have them beside."""
+    return sum(video is not None and landmark_file_of(video) is not None for video in videos)
 
 
 def _video_problems(video: Path, options: CheckOptions) -> list[Problem]:

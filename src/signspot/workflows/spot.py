@@ -183,13 +183,14 @@ def spot_prepared(
     else:
         mentions = mentions_of(options.subtitles, query.dictionary.vocabulary, options)
         answers = tuple(search.answer_where_mentioned(each, mentions.get(each.word, ())) for each in compared)
+    duration_ms = round(read.track.axis.time_of(-1)) + FRAME_MS
     return VideoAnswer(
         video_id=episode.video_id,
         words=answers,
         threshold=search.lowest_cosine(answers),
-        duration_ms=round(read.track.axis.time_of(-1)) + FRAME_MS,
+        duration_ms=duration_ms,
         partial=read.remarks.partial,
-        warnings=read.remarks.warnings,
+        warnings=(*read.remarks.warnings, *_late(options.subtitles or (), duration_ms)),
         least_presence=search.least_presence,
     )
 
@@ -297,6 +298,15 @@ def mentions_of(
         for word in written:
             found.setdefault(word, []).append(subtitle)
     return {word: tuple(where) for word, where in found.items()}
+
+
+def _late(subtitles: Sequence[Subtitle], duration_ms: int) -> tuple[str, ...]:
+    """Whether subtitles lie where there is no video: they may be those of another one, or their times be off."""
+    n_late = sum(subtitle.span_ms.start >= duration_ms for subtitle in subtitles)
+    if not n_late:
+        return ()
+    late = f"{n_late} of {len(subtitles)} subtitles begin after the video's end at {duration_ms / 1000:.1f} s"
+    return (f"{late}: are they of this video, and their times right (--shift, --drift)?",)
 
 
 def windows_inside(compared: SimilarityTrack, spans: tuple[MillisSpan, ...]) -> npt.NDArray[np.bool_]:
