@@ -12,7 +12,7 @@ from signspot.domain.results import Provenance
 from signspot.domain.spans import MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.domain.words import Word
-from signspot.spotting.peaks import find_peaks, limited_to, spottings_of
+from signspot.spotting.peaks import find_peaks, limited_to, peaks_of, spottings_of
 
 WORD = Word("apple")
 PROVENANCE = Provenance(media_sha256="0", model="m", fingerprint="f", dictionary="d")
@@ -86,3 +86,26 @@ def test_only_the_windows_that_are_searched_can_be_found() -> None:
     cosine[[10, 50]] = ((0.9,), (0.8,))
     inside = np.arange(60) > 30
     assert [s.frame for s in spottings_of(limited_to(track(cosine), inside), 0.4, PROVENANCE)] == [58]
+
+
+@pytest.mark.parametrize(
+    ("valley", "length", "found"),
+    [
+        (0.68, 30.0, [60]),  # a held sign: the curve hardly falls between its two peaks
+        (0.60, 30.0, [30, 60]),  # signed twice
+        (0.68, 20.0, [30, 60]),  # too far apart for so short a sign
+        (0.68, None, [30, 60]),  # nobody knows how long it is
+    ],
+)
+def test_two_peaks_without_a_valley_are_one_slow_sign(valley: float, length: float | None, found: list[int]) -> None:
+    places, heights = (0, 30, 45, 60, 99), (0.1, 0.7, valley, 0.75, 0.1)
+    curve = np.interp(np.arange(100), places, heights).astype(np.float32)
+    grid = WindowGrid(115)
+    entry, axis = Entry(entry_id="a", word=WORD), TimeAxis(np.arange(115) * 40.0)
+    lengths = None if length is None else np.full(100, length, np.float32)
+    for reverse in (False, True):
+        shown = curve[::-1].copy() if reverse else curve
+        track = SimilarityTrack(WORD, "v", grid, axis, (entry,), shown[:, None], lengths)
+        expected = sorted(99 - window for window in found) if reverse else found
+        assert peaks_of(track, track.best, 0.5).tolist() == expected
+        assert [one.frame - 8 for one in spottings_of(track, 0.5, PROVENANCE)] == expected

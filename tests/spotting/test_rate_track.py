@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,3 +54,17 @@ def test_rates_of_one_track_have_one_shape() -> None:
     assert len(rates_of(track([rows, rows]))) == 2
     with pytest.raises(ValueError, match="another shape"):
         track([rows, rows[:2]])
+
+
+def test_the_lengths_that_look_most_like_a_word_say_how_long_it_lasts() -> None:
+    entry = unit(np.ones((1, 4)))
+    near, far = entry[0], unit(np.array([[1.0, 1.0, 1.0, -1.0]]))[0]
+    rows = [np.stack(some) for some in ((near, far, near, 0 * near), (far, near, near, 0 * near))]
+    both = track(rows)
+    words = EntryVectors(WORD, (Entry(entry_id="0", word=WORD),), entry, "m")
+    assert similarity(both, words).lengths is None
+    lengths = similarity(replace(both, lengths=(16, 34)), words).lengths
+    assert lengths is not None
+    np.testing.assert_allclose(lengths, [16, 34, 25, 25], atol=0.1)
+    with pytest.raises(ValueError, match="3 lengths of 2 rates"):
+        replace(both, lengths=(10, 16, 34))

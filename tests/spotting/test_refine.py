@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +12,7 @@ from signspot.domain.dictionary import Entry
 from signspot.domain.spans import FrameSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.domain.words import Word
-from signspot.spotting.refine import SIGN_LENGTH, refined_span
+from signspot.spotting.refine import SIGN_LENGTH, middle_of, parted, refined_span
 
 
 def sliding(sign: FrameSpan, n_frames: int = 80) -> SimilarityTrack:
@@ -64,3 +67,34 @@ def test_a_video_shorter_than_a_sign_is_one_span(n_frames: int) -> None:
     entries = (Entry(entry_id="a", word=Word("a")),)
     track = SimilarityTrack(Word("a"), "v", grid, axis, entries, np.ones((1, 1), np.float32))
     assert refined_span(track, 0) == FrameSpan(0, n_frames)
+
+
+@pytest.mark.parametrize("length", [8, 16, 30])
+def test_where_the_length_of_the_best_window_is_known_the_span_is_as_long(length: int) -> None:
+    track = sliding(FrameSpan(36, 46))
+    known = replace(track, lengths=np.full(len(track.grid), length, np.float32))
+    span = refined_span(known, int(track.best.argmax()))
+    assert len(span) == length and abs((span.start + span.stop) / 2 - 41) <= 1
+    for window in (0, len(track.grid) - 1):
+        span, own = refined_span(known, window), track.grid.span(window)
+        assert span.start >= 0 and span.stop <= 80 and len(span) == length
+        assert span.start <= own.start < own.stop <= span.stop or (own.start <= span.start and span.stop <= own.stop)
+
+
+@given(st.lists(st.tuples(st.integers(16, 40), st.integers(8, 34)), min_size=1, max_size=8))
+def test_parted_spans_do_not_overlap_and_keep_their_middles(steps: list[tuple[int, int]]) -> None:
+    middles = np.cumsum([step for step, _ in steps]).tolist()
+    spans = [FrameSpan(m - n // 2, m - n // 2 + n) for m, (_, n) in zip(middles, steps, strict=True)]
+    found = parted(spans)
+    for before, after in itertools.pairwise(found):
+        assert before.stop <= after.start
+    for one, whole, middle in zip(found, spans, middles, strict=True):
+        assert whole.start <= one.start < one.stop <= whole.stop
+        assert abs(min(max(middle, one.start), one.stop) - middle) <= 9
+    alone = [span for i, span in enumerate(spans) if not any(span.overlaps(o) for j, o in enumerate(spans) if i != j)]
+    assert set(alone) <= set(found)
+
+
+def test_the_middle_of_a_long_span_is_as_long_as_a_sign() -> None:
+    assert middle_of(FrameSpan(20, 41)) == FrameSpan(25, 35)
+    assert middle_of(FrameSpan(20, 27)) == FrameSpan(20, 27)

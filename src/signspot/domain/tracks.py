@@ -111,8 +111,11 @@ class SimilarityTrack:
     axis: TimeAxis
     entries: tuple[Entry, ...]
     cosine: FloatArray  # (n_windows, n_entries) in [-1, 1]; -inf where a vector is unusable
+    lengths: FloatArray | None = None  # (n_windows,) frames that look most like the best entry; None: as the grid's
 
     def __post_init__(self) -> None:
+        if self.lengths is not None and self.lengths.shape != (len(self.grid),):
+            raise ValueError(f"{self.video_id}: {len(self.grid)} windows but lengths of shape {self.lengths.shape}")
         if self.cosine.shape != (len(self.grid), len(self.entries)):
             raise ValueError(
                 f"{self.video_id}: {len(self.grid)} windows and {len(self.entries)} entries of {self.word!r} "

@@ -46,11 +46,19 @@ class RateRows:
 
     def track(self, rows: EmbeddingTrack, video_id: str) -> RateTrack:
         """What is compared, of a track that the rows are the vectors of."""
-        lengths, d = self.rates.lengths, self.embedder.dim
+        lengths, d = list(self.rates.lengths), self.embedder.dim
         vectors: list[Vectors] = [rows.vectors[:, place * d : (place + 1) * d] for place in range(len(lengths))]
-        usual = vectors.pop(lengths.index(CLIP_LENGTH) if CLIP_LENGTH in lengths else 0)
+        usual = lengths.index(CLIP_LENGTH) if CLIP_LENGTH in lengths else 0
+        for each in (lengths, vectors):
+            each.insert(0, each.pop(usual))  # type: ignore[arg-type]
         return RateTrack(
-            video_id, rows.grid, rows.axis, usual, self.embedder.fingerprint, unit_rows=True, other_rates=tuple(vectors)
+            video_id,
+            rows.grid,
+            rows.axis,
+            vectors[0],
+            self.embedder.fingerprint,
+            other_rates=tuple(vectors[1:]),
+            lengths=tuple(lengths),
         )
 
     def _embedded(self, points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:

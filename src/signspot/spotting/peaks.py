@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.tracks import FloatArray, SimilarityTrack
-from signspot.spotting.refine import Refinement, refined_span
+from signspot.spotting.refine import Refinement, parted, refined_span
+
+_REACH, _VALLEY = 1.2, 0.05  # of a sign's length, and of a cosine (experiments/landmark_model/spans.py)
 
 
 def find_peaks(
@@ -32,13 +34,39 @@ def find_peaks(
     return np.flatnonzero(taken)
 
 
+def peaks_of(similarity: SimilarityTrack, curve: FloatArray, threshold: float) -> npt.NDArray[np.int64]:
+    """The windows where a word's `curve` peaks: a window's length apart, and each another sign.
+
+    Where it is known how many frames look like the word, two peaks hardly further apart, without a valley between them,
+    are one sign that is slow or held.
+    """
+    grid, lengths = similarity.grid, similarity.lengths
+    starts = grid.starts()
+    windows = find_peaks(curve, starts, threshold, grid.length)
+    if lengths is None:
+        return windows
+    kept: list[int] = []
+    for window in windows.tolist():
+        while kept and _are_one((kept[-1], window), curve, starts, lengths) and curve[kept[-1]] < curve[window]:
+            kept.pop()
+        if not (kept and _are_one((kept[-1], window), curve, starts, lengths)):
+            kept.append(window)
+    return np.array(kept, dtype=np.int64)
+
+
+def _are_one(pair: tuple[int, int], curve: FloatArray, starts: npt.NDArray[np.int64], lengths: FloatArray) -> bool:
+    """Whether two peaks belong to one sign."""
+    first, second = pair
+    reach = _REACH * (lengths[first] + lengths[second]) / 2
+    lower = min(curve[first], curve[second])
+    return bool(starts[second] - starts[first] < reach and curve[first:second].min() > lower - _VALLEY)
+
+
 def spottings_of(
     similarity: SimilarityTrack, threshold: float, provenance: Provenance, how: Refinement | None = None
 ) -> tuple[Spotting, ...]:
     """All findings of a word in a video; their spans do not overlap. None is an answer too."""
-    grid = similarity.grid
-    windows = find_peaks(similarity.best, grid.starts(), threshold, grid.length)
-    return spottings_at(similarity, windows, provenance, how)
+    return spottings_at(similarity, peaks_of(similarity, similarity.best, threshold), provenance, how)
 
 
 def spottings_at(
@@ -53,10 +81,10 @@ def spottings_at(
     """
     grid = similarity.grid
     spottings: list[Spotting] = []
-    for window in windows.tolist():
+    spans = [grid.span(window) if how is None else refined_span(similarity, window, how) for window in windows.tolist()]
+    for window, span in zip(windows.tolist(), parted(spans), strict=True):
         best = int(similarity.cosine[window].argmax())
         entry = similarity.entries[best]
-        span = grid.span(window) if how is None else refined_span(similarity, window, how)
         spottings.append(
             Spotting(
                 video_id=similarity.video_id,

@@ -11,7 +11,7 @@ from signspot.domain.tracks import EmbeddingTrack, FloatArray, SimilarityTrack
 from signspot.domain.words import Word
 from signspot.evaluation.presence import Calibration, PresenceFit, absence_of
 from signspot.evaluation.ranking import Bools, Floats, Ints
-from signspot.spotting.peaks import find_peaks, spottings_at
+from signspot.spotting.peaks import peaks_of, spottings_at
 from signspot.spotting.rate_track import rates_of
 from signspot.spotting.refine import Refinement
 
@@ -61,7 +61,7 @@ def candidates_of(similarity: SimilarityTrack, track: EmbeddingTrack, cohort: Co
     Neighbouring windows are nearly the same, so a search counts as long as it has windows that share no frame.
     """
     best, grid = np.round(_steadied(similarity.best), _DECIMALS), similarity.grid
-    windows = find_peaks(best, grid.starts(), _LOWEST, grid.length)
+    windows = peaks_of(similarity, best, _LOWEST)
     cosine = best[windows].astype(np.float64)
     n_searched = max(1, int((best > _LOWEST).sum()) * grid.stride // grid.length)
     fixed = np.broadcast_to(np.log([n_searched, max(1, len(similarity.entries))]), (len(windows), 2))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack, Vectors
-from signspot.spotting.rate_track import rates_of
+from signspot.spotting.rate_track import lengths_of, rates_of
 
 _ROWS_AT_ONCE = 4096  # a track of hours lies on the disk, and is never held whole
 _ENTRIES_AT_ONCE = 256
+_NEARLY = 0.05  # of a cosine: a length that is so much less alike counts a third of the best
 _SHORTEST = 1e-6  # a vector shorter than this has no direction
 
 
@@ -21,34 +21,56 @@ def similarity(track: EmbeddingTrack, entries: EntryVectors) -> SimilarityTrack:
 
     Where a track has windows of several lengths, the most similar length counts.
     """
-    if track.fingerprint != entries.fingerprint:
-        raise ValueError(f"{track.video_id}: windows by {track.fingerprint!r}, entries by {entries.fingerprint!r}")
-    if not track.unit_rows:
-        raise ValueError(f"{track.video_id}: vectors of a trunk are compared after the head, not before it")
-    references, usable_entries = _unit_rows(entries.vectors)
-    cosine = np.empty((len(track.vectors), len(references)), np.float32)
-    for first in range(0, len(cosine), _ROWS_AT_ONCE):
-        blocks = (_cosines(vectors[first : first + _ROWS_AT_ONCE], references) for vectors in rates_of(track))
-        cosine[first : first + _ROWS_AT_ONCE] = np.maximum.reduce(list(blocks))
-    cosine[:, ~usable_entries] = -np.inf
-    return SimilarityTrack(entries.word, track.video_id, track.grid, track.axis, entries.entries, cosine)
+    (compared,) = similarities(track, (entries,))
+    return compared
 
 
 def similarities(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterator[SimilarityTrack]:
     """The same for many words, in order; the windows are read once for every 256 entries."""
+    if not track.unit_rows:
+        raise ValueError(f"{track.video_id}: vectors of a trunk are compared after the head, not before it")
     for some in _shelves(words):
-        entries = tuple(entry for one in some for entry in one.entries)
-        vectors = np.concatenate([one.vectors for one in some])
-        fingerprints = {one.fingerprint for one in some}
-        if len(fingerprints) > 1:
-            raise ValueError(f"{track.video_id}: entries by {sorted(fingerprints)}")
-        together = similarity(track, EntryVectors(some[0].word, entries, vectors, some[0].fingerprint))
-        first = 0
         for one in some:
-            last = first + len(one.entries)
-            cosine = np.ascontiguousarray(together.cosine[:, first:last])
-            yield replace(together, word=one.word, entries=one.entries, cosine=cosine)
-            first = last
+            if one.fingerprint != track.fingerprint:
+                what = f"windows by {track.fingerprint!r}, entries by {one.fingerprint!r}"
+                raise ValueError(f"{track.video_id}: {what}")
+        yield from _compared(track, some)
+
+
+def _compared(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterator[SimilarityTrack]:
+    """Compare with all entries of some words at once."""
+    references, usable = _unit_rows(np.concatenate([one.vectors for one in words]))
+    n_windows, lengths = len(track.vectors), np.array(lengths_of(track), np.float32)
+    stops = np.cumsum([len(one.entries) for one in words]).tolist()
+    columns = [slice(stop - len(one.entries), stop) for one, stop in zip(words, stops, strict=True)]
+    cosine = np.empty((n_windows, len(references)), np.float32)
+    frames = np.empty((len(words), n_windows), np.float32)
+    for first in range(0, n_windows, _ROWS_AT_ONCE):
+        rows = slice(first, first + _ROWS_AT_ONCE)
+        rates = np.stack([_cosines(vectors[rows], references) for vectors in rates_of(track)])
+        rates[..., ~usable] = -np.inf
+        cosine[rows] = rates.max(axis=0)
+        if len(lengths):
+            for own, entries in zip(frames, columns, strict=True):
+                own[rows] = _length(rates[..., entries], lengths)
+    for one, own, entries in zip(words, frames, columns, strict=True):
+        part = np.ascontiguousarray(cosine[:, entries])
+        known = own if len(lengths) else None
+        yield SimilarityTrack(one.word, track.video_id, track.grid, track.axis, one.entries, part, known)
+
+
+def _length(rates: FloatArray, lengths: FloatArray) -> FloatArray:
+    """How many frames look like a word: of cosines (rates, n, n_entries), the mean length at the best entry (n,).
+
+    Neighbouring lengths look nearly the same, so each counts by how near it comes to the best.
+    """
+    if not rates.shape[2]:
+        return np.full(rates.shape[1], lengths[0])
+    entry = rates.max(axis=0).argmax(axis=1)
+    cosine = np.maximum(rates[:, np.arange(len(entry)), entry], -1)  # -inf: nobody is seen
+    weight = np.exp((cosine - cosine.max(axis=0)) / _NEARLY)
+    mean: FloatArray = (weight * lengths[:, None]).sum(axis=0) / weight.sum(axis=0)
+    return mean
 
 
 def _cosines(vectors: Vectors, references: FloatArray) -> FloatArray:

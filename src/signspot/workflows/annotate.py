@@ -23,6 +23,7 @@ from signspot.domain.tracks import Embedder
 from signspot.domain.words import Synonyms, Vocabulary, Word
 from signspot.errors import InputError
 from signspot.spotting.densify import Candidate, best_explanation
+from signspot.spotting.refine import middle_of, parted
 from signspot.spotting.subtitle_lag import SubtitleLag, subtitle_lag
 from signspot.text.subtitles import read_subtitles
 from signspot.text.tokenise import find_words
@@ -130,7 +131,7 @@ def explained(answer: VideoAnswer, options: SpotOptions, vocabulary: Vocabulary)
         if mention.word in by_word
     )
     places = list(_places(mentions, by_word, answer, options))
-    chosen = [places[place] for place in best_explanation([one.candidate for one in places])]
+    chosen = _parted([places[place] for place in best_explanation([one.candidate for one in places])], answer)
     taken = {one.candidate.mention: one.spotting for one in chosen}
     mentions = tuple(dataclasses.replace(one, spotting=taken.get(number)) for number, one in enumerate(mentions))
     words = tuple(
@@ -171,7 +172,25 @@ def _near(word: WordAnswer, near: MillisSpan, number: int, answer: VideoAnswer) 
         if near.start <= axis.time_of(spotting.frame) < near.stop:
             frames = axis.frames_in(spotting.span_ms)
             span = frames if len(frames) else FrameSpan(spotting.frame, spotting.frame + 1)
-            yield _Place(Candidate(number, span, _score(spotting, answer)), spotting)
+            # Only the middle is surely taken: long spans are where a sign may reach, and are cut where another is.
+            yield _Place(Candidate(number, middle_of(span), _score(spotting, answer)), spotting)
+
+
+def _parted(places: list[_Place], answer: VideoAnswer) -> list[_Place]:
+    """The findings in order of time, none of them into the next."""
+    if not places:
+        return []
+    axis = answer.words[0].similarity.axis
+    ordered = sorted(places, key=lambda one: one.candidate.span)
+    spans = [axis.frames_in(one.spotting.span_ms) for one in ordered]
+    return [
+        one if before == after else _lasting(one, axis.millis_of(after))
+        for one, before, after in zip(ordered, spans, parted(spans), strict=True)
+    ]
+
+
+def _lasting(place: _Place, span_ms: MillisSpan) -> _Place:
+    return dataclasses.replace(place, spotting=dataclasses.replace(place.spotting, span_ms=span_ms))
 
 
 def _names(word: Word, synonyms: Synonyms | None) -> tuple[Word, ...]:

@@ -55,7 +55,9 @@ def landmark_track_of(
     found = landmarks_of(episode.video, store=store, options=seen, progress=progress)
     if not len(found.signer.track.axis):
         raise VideoError(episode.video, "holds no frames", "give a recording of somebody who signs")
-    remarks = replace(found.remarks, warnings=(*found.remarks.warnings, *_doubts(found), *_strange(episode.video, found, options)))
+    remarks = replace(
+        found.remarks, warnings=(*found.remarks.warnings, *_doubts(found), *_strange(episode.video, found, options))
+    )
     with RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, options.stride) as file:
         rows = _embedded(found, made, file, progress)
         if store is not None:
