@@ -26,21 +26,35 @@ def correlated(n: int = 400, d: int = 12) -> torch.Tensor:
     return torch.from_numpy(rows.astype(np.float32))
 
 
+WORDS = torch.arange(400) % 40
+
+
 @pytest.mark.parametrize("evenness", [0.0, 0.25, 0.5])
-def test_each_direction_is_divided_by_a_power_of_its_variance(evenness: float) -> None:
+def test_each_direction_is_divided_by_a_power_of_its_variance_within_words(evenness: float) -> None:
     vectors = correlated()
-    mean, directions = evened_out(vectors, 5, evenness)
+    mean, directions = evened_out(vectors, WORDS, 5, evenness)
+    plain = vectors.double().numpy()
+    means = np.stack([plain[WORDS.numpy() == word].mean(axis=0) for word in range(40)])
+    variance, axes = np.linalg.eigh(np.cov((plain - means[WORDS.numpy()]).T))
+    scaled = (plain - plain.mean(axis=0)) @ axes * (variance + 0.3 * variance.mean()) ** -evenness
     rows = (vectors.double() - mean) @ directions.T
-    covariance = np.cov(rows.numpy().T)
-    strength = np.linalg.eigvalsh(np.cov(vectors.double().numpy().T))[::-1][:5]
-    wanted = strength * (strength + 0.1 * strength.mean()) ** (-2 * evenness)
-    np.testing.assert_allclose(covariance, np.diag(wanted), atol=1e-5 * strength[0])
+    strongest = np.linalg.eigvalsh(np.cov(scaled.T))[::-1][:5]
+    np.testing.assert_allclose(np.cov(rows.numpy().T), np.diag(strongest), atol=1e-5 * strongest[0])
     np.testing.assert_allclose(rows.mean(dim=0), 0, atol=1e-6)
+
+
+def test_what_varies_within_words_counts_less() -> None:
+    rng = np.random.default_rng(1)
+    words = torch.arange(300) % 30
+    rows = torch.from_numpy(np.c_[rng.normal(size=30)[words], 3 * rng.normal(size=300), 0.1 * rng.normal(size=300)])
+    _, directions = evened_out(rows, words, 3, 0.5)
+    length = directions.norm(dim=0)  # of what is left of each of the three numbers
+    assert length[0] > 2 * length[1]
 
 
 def test_the_head_computes_the_projection_in_spite_of_its_activation() -> None:
     vectors = correlated()
-    mean, directions = evened_out(vectors, 5, 0.25)
+    mean, directions = evened_out(vectors, WORDS, 5, 0.25)
     plain = (vectors.double() - mean) @ directions.T
     expected = plain / plain.norm(dim=1, keepdim=True)
     with torch.no_grad():
@@ -51,7 +65,7 @@ def test_the_head_computes_the_projection_in_spite_of_its_activation() -> None:
 def test_directions_that_carry_nothing_stay_finite() -> None:
     rows = torch.zeros(6, 8)
     rows[:, 0] = torch.arange(6)
-    _, directions = evened_out(rows, 4, 0.5)
+    _, directions = evened_out(rows, torch.tensor([0, 0, 0, 1, 1, 1]), 4, 0.5)
     assert torch.isfinite(directions).all()
 
 

@@ -1,17 +1,16 @@
 """What signs are compared by: the trunk's vector, evened out, instead of the vector of the head it was trained with.
 
 A head learns to tell the trained words apart and forgets what these do not need; the trunk before it still knows it. On
-words that no training had, the trunk's vector is clearly better (experiments/landmark_model/README.md). Its strongest
-directions say little about the word, so they are weakened, and the weakest ones are dropped: principal components of
-training windows, each divided by a root of its strength. That is linear, and fits into the head as it is.
+words that no training had, the trunk's vector is clearly better (experiments/landmark_model/README.md). What varies
+most between two windows of one word says little about the word, so it is weakened: every direction is divided by a root
+of its variance within words, and of what comes out the principal components of training windows are kept. That is
+linear, and fits into the head as it is.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,7 +26,7 @@ from signspot.models.landmark_encoder import LandmarkEncoder
 
 _SLOPE = 0.2  # of the head's activation
 _SHRINKAGE = 0.3  # how far the variance within words is taken to be the same in all directions
-_FLOOR = 0.1  # of the mean strength: keeps the weakest directions from being blown up
+_FLOOR = 0.3  # of the mean variance within words: keeps the steadiest directions from being blown up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class ProjectionConfig:
     """How the trunk's vectors are evened out."""
 
     batches: int = 120  # of training windows to fit it by
-    evenness: float = 0.25  # the power of a direction's variance that it is divided by: 0 leaves it, 0.5 whitens
+    evenness: float = 0.25  # the power of its variance within words that a direction is divided by: 0.5 whitens
     seed: int = 77
 
 
@@ -49,7 +48,7 @@ def compared_by_trunk(
     shown = replace(training, made_up=0.0, synthetic=0.0, seed=config.seed)
     batches = LandmarkBatches(LandmarkLesson(lesson.signs), shown)
     vectors, words = _seen(networks.trunk, batches, config.batches)
-    mean, directions = evened_out(vectors, networks.head.config.embedding_dim, config.evenness)
+    mean, directions = evened_out(vectors, words, networks.head.config.embedding_dim, config.evenness)
     head = linear_head(mean, directions, len(batches.vocabulary)).eval()
     if head.logits is not None:
         with torch.no_grad():
@@ -58,14 +57,14 @@ def compared_by_trunk(
     return LandmarkNetworks(networks.trunk, head, batches.vocabulary)
 
 
-def evened_out(vectors: Tensor, n_kept: int, evenness: float) -> tuple[Tensor, Tensor]:
-    """The mean (d,) of vectors (n, d) and at most `n_kept` directions (k, d) to project on, strongest first, scaled."""
-    rows = vectors.double().numpy()
-    mean = rows.mean(axis=0)
-    _, length, axes = np.linalg.svd((rows - mean) / math.sqrt(len(rows) - 1), full_matrices=False)
-    strength = length[:n_kept] ** 2
-    scale = (strength + _FLOOR * strength.mean()) ** -evenness
-    return torch.from_numpy(mean), torch.from_numpy(axes[:n_kept] * scale[:, None])
+def evened_out(vectors: Tensor, words: Tensor, n_kept: int, evenness: float) -> tuple[Tensor, Tensor]:
+    """The mean (d,) of vectors (n, d) of the words (n,), and up to `n_kept` scaled directions (k, d) to project on."""
+    rows = vectors.double()
+    mean = rows.mean(dim=0)
+    variance, axes = torch.linalg.eigh(_within(rows, words))
+    scaled = axes * (variance.clamp_min(0) + _FLOOR * variance.mean()) ** -evenness
+    kept = torch.linalg.svd((rows - mean) @ scaled, full_matrices=False).Vh[:n_kept]
+    return mean, kept @ scaled.T
 
 
 def word_directions(rows: Tensor, words: Tensor, n_words: int) -> Tensor:
@@ -73,14 +72,23 @@ def word_directions(rows: Tensor, words: Tensor, n_words: int) -> Tensor:
 
     What varies within words counts less; a word without a row is refused.
     """
-    rows, n_rows = rows.double(), torch.bincount(words, minlength=n_words)
-    if not n_rows.all():
+    rows = rows.double()
+    if not torch.bincount(words, minlength=n_words).all():
         raise ValueError("a word that no window shows: draw more batches")
-    means = torch.zeros(n_words, rows.shape[1], dtype=rows.dtype).index_add_(0, words, rows)
-    means /= n_rows[:, None]
-    within = torch.cov((rows - means[words]).T)
+    within = _within(rows, words)
     limited = within + _SHRINKAGE * within.diagonal().mean() * torch.eye(len(within))
-    return F.normalize(torch.linalg.solve(limited, (means - rows.mean(dim=0)).T).T, dim=1).float()
+    return F.normalize(torch.linalg.solve(limited, (_means(rows, words) - rows.mean(dim=0)).T).T, dim=1).float()
+
+
+def _means(rows: Tensor, words: Tensor) -> Tensor:
+    """(n_words, d) the mean of the rows (n, d) of each of the words (n,)."""
+    n_rows = torch.bincount(words)
+    return rows.new_zeros(len(n_rows), rows.shape[1]).index_add_(0, words, rows) / n_rows.clamp_min(1)[:, None]
+
+
+def _within(rows: Tensor, words: Tensor) -> Tensor:
+    """(d, d) how rows (n, d) vary around the mean of their word."""
+    return torch.cov((rows - _means(rows, words)[words]).T)
 
 
 def linear_head(mean: Tensor, directions: Tensor, n_words: int) -> Head:
