@@ -44,7 +44,7 @@ from signspot.workflows.sign_vectors import SignModel
 
 
 def lookup(
-    recording: Path = typer.Argument(metavar="VIDEO", help="A recording of one sign, up to 20 s."),
+    recording: Path = typer.Argument(metavar="CLIP", help="A recording of one sign, up to 20 s."),
     dictionary: Path = DICTIONARY,
     model: str = MODEL,
     backend: str = BACKEND,

@@ -16,7 +16,9 @@ from signspot.workflows.why import why as explain
 
 def why(
     results: Path = typer.Argument(metavar="RESULTS", help="A .csv, .json, .jsonl or .parquet of spottings."),
-    spotting_id: str = typer.Argument(metavar="ID", help="The spotting_id of a result, or its beginning."),
+    spotting_id: str = typer.Argument(
+        metavar="ID", help="The spotting_id of a result, or its beginning, with or without 'spot:'."
+    ),
     video: Path | None = typer.Option(None, "--video", help="Check that this is the video that was searched."),
     dictionary: Path | None = typer.Option(None, "--dictionary", "-d", help="Show what it says about the entry."),
     json_target: Path | None = JSON,

@@ -131,7 +131,9 @@ def _set_ticks(axes: Axes, seconds: float, *, is_last: bool) -> None:
 def _title(figure: Figure, answer: VideoAnswer, height: float) -> None:
     more = f" · {MAX_PANELS} of {len(answer.words)} words shown" if len(answer.words) > MAX_PANELS else ""
     partial = f" · {answer.partial}" if answer.partial else ""
-    said = f"{shortened(answer.video_id, 80)} · {drawing.clock(answer.duration_ms / 1000)}{partial}{more}"
+    models = dict.fromkeys(spotting.provenance.model for spotting in answer)
+    by = f" · model {shortened(', '.join(models), 40)}" if models else ""
+    said = f"{shortened(answer.video_id, 80)} · {drawing.clock(answer.duration_ms / 1000)}{by}{partial}{more}"
     write_text(figure, _LEFT / _WIDTH, 1 - 0.12 / height, said, size=10, color=FAINT_INK, va="top")
 
 

@@ -83,7 +83,9 @@ def why(request: WhyRequest) -> Why:
 def _found(rows: list[Spotting], request: WhyRequest) -> Spotting:
     wanted = request.spotting_id.strip().lower().removeprefix(PREFIX)
     if len(wanted) < _SHORTEST:
-        raise InputError(request.spotting_id, f"an id has at least {_SHORTEST} characters", "copy it from the results")
+        raise InputError(
+            request.spotting_id, f"an id has at least {_SHORTEST} characters after 'spot:'", "copy it from the results"
+        )
     matches = {
         row.spotting_id: row for row in reversed(rows) if row.spotting_id.removeprefix(PREFIX).startswith(wanted)
     }
