@@ -18,7 +18,8 @@ from signspot.formats.landmark_sets import read_aslearn
 from signspot.media.contact_sheet import SheetRow, contact_sheet
 from signspot.media.landmark_layout import SignerLandmarks
 from signspot.media.skeleton import skeletons
-from signspot.spotting.multi_rate import at_house_rate, signing_span
+from signspot.spotting.multi_rate import at_house_rate
+from signspot.spotting.sign_span import signing_span
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data" / "aslearn"

@@ -23,14 +23,8 @@ from signspot.formats.landmark_sets import Aslearn, read_aslearn
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.zoo import model_path
 from signspot.spotting.landmark_rows import raw_rows
-from signspot.spotting.multi_rate import (
-    Rates,
-    at_house_rate,
-    best_over_rates,
-    multi_rate_windows,
-    signing_span,
-    window_at,
-)
+from signspot.spotting.multi_rate import Rates, at_house_rate, best_over_rates, multi_rate_windows
+from signspot.spotting.sign_span import sign_window
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "aslearn"
 HERE = Path(__file__).parent
@@ -55,9 +49,7 @@ def scores_of(aslearn: Aslearn, embed: Embed) -> tuple[SentenceWordScores, Sente
     """Compare every sentence with every word; judged by the words of the file's name, and by those recorded."""
     queries = []
     for clip in aslearn.clips:
-        points = at_house_rate(clip.points, clip.seconds)
-        span = signing_span(points)
-        queries.append(window_at(points, span.start, len(span)))
+        queries.append(sign_window(at_house_rate(clip.points, clip.seconds)))
     entries = embed(np.stack(queries))
     best, peak = [], []
     for sentence in aslearn.sentences:
@@ -100,7 +92,7 @@ def main(data: Path, model: LandmarkEmbedder, verdict: str) -> None:
         command="python experiments/aslearn/run.py",
         conditions={
             "windows": f"{RATES.lengths} frames at 25 a second, every second frame; the best counts",
-            "query": "one window over the frames with a raised hand",
+            "query": "one window over the frames with a raised hand, without rest before the belly",
             "interval": "95% bootstrap over words (presence) or sentences (ranking, order)",
             "model": model.fingerprint,
         },

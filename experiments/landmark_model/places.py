@@ -24,6 +24,7 @@ from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
 from signspot.learning.stitching import RecordedSign, StitchedPassage, stitched
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.spotting.multi_rate import Rates, multi_rate_windows, window_at
+from signspot.spotting.sign_span import sign_span, sign_window
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 HERE = Path(__file__).parent
@@ -115,15 +116,15 @@ def query_vectors(model: LandmarkEmbedder, signs: Sequence[RecordedSign], *, cut
     """One unit row for each sign: the mean over the first `cuts` cuts, and over the mirror image if `mirror`."""
     views = [np.stack([_cut(sign, *cut) for sign in signs]) for cut in CUTS[:cuts]]
     if mirror:
-        views.append(np.stack([window_at(MIRROR.apply(s.points), s.span.start, len(s.span)) for s in signs]))
+        views.append(np.stack([sign_window(MIRROR.apply(sign.points)) for sign in signs]))
     total = np.sum([model.embed(view) for view in views], axis=0)
     rows: FloatArray = total / np.linalg.norm(total, axis=1, keepdims=True)
     return rows
 
 
 def _cut(sign: RecordedSign, begin: float, end: float) -> FloatArray:
-    n_frames = len(sign.span)
-    return window_at(sign.points, sign.span.start + begin * n_frames, n_frames * (1 - begin - end))
+    span = sign_span(sign.points)
+    return window_at(sign.points, span.start + begin * len(span), len(span) * (1 - begin - end))
 
 
 def figures(

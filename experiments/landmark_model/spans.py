@@ -25,10 +25,11 @@ from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
 from signspot.learning.stitching import RecordedSign, StitchedPassage, StitchOptions, stitched
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.zoo import model_path
-from signspot.spotting.multi_rate import LENGTHS, multi_rate_windows, window_at
+from signspot.spotting.multi_rate import LENGTHS, multi_rate_windows
 from signspot.spotting.peaks import spottings_of
 from signspot.spotting.rate_track import RateTrack
 from signspot.spotting.refine import Refinement
+from signspot.spotting.sign_span import sign_window
 from signspot.spotting.similarity import similarities
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -71,7 +72,7 @@ def _query(fold: Fold, model: LandmarkEmbedder, word: str, rng: np.random.Genera
     """One clip of a word by somebody else."""
     clips: list[RecordedSign] = [sign for sign in fold.support if sign.word == word]
     clip = clips[int(rng.integers(len(clips)))]
-    vector = model.embed(window_at(clip.points, clip.span.start, len(clip.span))[None])
+    vector = model.embed(sign_window(clip.points)[None])
     return EntryVectors(clip.word, (Entry(entry_id=word, word=clip.word),), vector, model.fingerprint)
 
 

@@ -32,7 +32,8 @@ from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
 from signspot.models.networks import state_of
 from signspot.models.zoo import model_path
 from signspot.spotting.landmark_rows import raw_rows
-from signspot.spotting.multi_rate import Rates, multi_rate_windows, window_at
+from signspot.spotting.multi_rate import Rates, multi_rate_windows
+from signspot.spotting.sign_span import sign_window
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 HERE = Path(__file__).parent
@@ -56,8 +57,8 @@ class Method:
     embed: Embed
 
     def vectors(self, signs: Sequence[RecordedSign]) -> FloatArray:
-        """One unit row for each clip: a window over the frames with a raised hand."""
-        return self.embed(np.stack([window_at(sign.points, sign.span.start, len(sign.span)) for sign in signs]))
+        """One unit row for each clip: a window over the sign, without the hands' rest."""
+        return self.embed(np.stack([sign_window(sign.points) for sign in signs]))
 
 
 def top_k(name: str, cosine: FloatArray, words: Sequence[int]) -> dict[str, Measured]:

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.spans import FrameSpan
 from signspot.domain.tracks import WindowGrid
 from signspot.media.landmark_layout import in_picture_heights
 from signspot.spotting.multi_rate import (
@@ -16,9 +15,9 @@ from signspot.spotting.multi_rate import (
     best_over_rates,
     multi_rate_windows,
     points_at,
-    signing_span,
     window_at,
 )
+from signspot.spotting.sign_span import sign_window
 
 LEFT, RIGHT = slice(132, 195), slice(195, 258)
 
@@ -26,16 +25,6 @@ LEFT, RIGHT = slice(132, 195), slice(195, 258)
 def ramp(n_frames: int) -> np.ndarray:
     """Every number rises by 1 a frame, from 1."""
     return np.repeat(np.arange(1, n_frames + 1, dtype=np.float32)[:, None], 258, axis=1)
-
-
-def signer(n_frames: int, raised: slice) -> np.ndarray:
-    """Shoulders 0.4 apart at height 0.4; both hands far below but for the raised frames."""
-    points = np.zeros((n_frames, 258), np.float32)
-    pose = points[:, :132].reshape(n_frames, 33, 4)
-    pose[:, 11], pose[:, 12] = (0.7, 0.4, 0, 1), (0.3, 0.4, 0, 1)
-    pose[:, 15:17] = (0.5, 1.5, 0, 1)
-    pose[raised, 16] = (0.3, 0.6, 0, 1)
-    return points
 
 
 @given(st.lists(st.floats(-3, 30), min_size=1, max_size=20))
@@ -63,7 +52,7 @@ def test_the_input_stays_as_it_is() -> None:
     points.flags.writeable = False
     points_at(points, np.array([0.5]))
     in_picture_heights(points, 1.5)
-    signing_span(points)
+    sign_window(points)
     assert np.array_equal(points, ramp(5))
 
 
@@ -118,23 +107,6 @@ def test_fractions_of_a_picture_become_picture_heights() -> None:
     scaled = in_picture_heights(points, 1.5)
     assert scaled[0, :4].tolist() == [1.5, 1.0, 1.5, 1.0]  # x, y, z, visibility
     assert scaled[0, 132:135].tolist() == [1.5, 1.0, 1.5]
-
-
-def test_the_span_is_from_the_first_raised_hand_to_the_last() -> None:
-    assert signing_span(signer(40, slice(12, 30))) == FrameSpan(12, 30)
-
-
-def test_a_found_hand_counts_where_the_pose_does_not_see_its_wrist() -> None:
-    points = signer(40, slice(0, 0))
-    points[8:20, LEFT] = 0.7
-    assert signing_span(points) == FrameSpan(8, 20)
-    points[8:20, LEFT] = 1.5  # in the lap
-    assert signing_span(points) == FrameSpan(0, 40)
-
-
-@pytest.mark.parametrize("points", [np.zeros((7, 258), np.float32), signer(7, slice(2, 5))])
-def test_without_a_body_or_with_hardly_a_raised_hand_all_frames_count(points: np.ndarray) -> None:
-    assert signing_span(points) == FrameSpan(0, 7)
 
 
 @pytest.mark.parametrize("rates", [{"lengths": ()}, {"lengths": (0,)}, {"stride": 0}])

@@ -14,7 +14,8 @@ from signspot.formats.pose_files import read_pose
 from signspot.media.landmark_layout import in_picture_heights
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.zoo import model_path
-from signspot.spotting.multi_rate import Rates, best_over_rates, multi_rate_windows, signing_span, window_at
+from signspot.spotting.multi_rate import Rates, best_over_rates, multi_rate_windows
+from signspot.spotting.sign_span import sign_window
 from signspot.workflows.default_model import chosen_model
 from signspot.workflows.landmark_signs import _MIRROR
 from signspot.workflows.spot import SpotOptions
@@ -50,8 +51,7 @@ def as_published(desk: Path, model: LandmarkEmbedder, word: str) -> np.ndarray:
     """The cosines (n_windows,) of the passage with a word, step by step as experiments/aslearn computes them."""
     clip, passage = (read_pose(desk / name) for name in (f"dictionary/{word}.pose", "passage.pose"))
     sign, signing = (in_picture_heights(np.asarray(one.track.points), one.aspect) for one in (clip, passage))
-    span = signing_span(sign)
-    vector = model.embed(window_at(sign, span.start, len(span))[None])
+    vector = model.embed(sign_window(sign)[None])
     windows = [model.embed(cut) for cut in multi_rate_windows(signing, Rates())]
     return best_over_rates(windows, vector)[:, 0]
 

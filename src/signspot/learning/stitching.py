@@ -15,7 +15,8 @@ from signspot.domain.spans import FrameSpan
 from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray
 from signspot.domain.words import Word
 from signspot.media.landmark_layout import X_PLACES
-from signspot.spotting.multi_rate import points_at, signing_span
+from signspot.spotting.multi_rate import points_at
+from signspot.spotting.sign_span import signing_span
 
 PARTS = (slice(0, 132), slice(132, 195), slice(195, LANDMARK_DIM))  # pose, left hand, right hand
 _SHOULDERS = (11, 12)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.spans import FRAME_RATE, FrameSpan
+from signspot.domain.spans import FRAME_RATE
 from signspot.domain.tracks import (
     CLIP_LENGTH,
     LANDMARK_DIM,
@@ -24,11 +24,6 @@ from signspot.domain.tracks import (
 Positions = npt.NDArray[np.floating[Any]]
 
 LENGTHS = (10, 16, 24, 34)  # frames at 25 a second: from hasty signing to a sign shown by itself
-_PARTS = (slice(0, 132), slice(132, 195), slice(195, LANDMARK_DIM))  # pose, left hand, right hand
-_SHOULDERS, _WRISTS = (11, 12), (15, 16)  # of the pose
-_RAISED_HAND, _RAISED_WRIST = 1.35, 0.8  # shoulder widths below the shoulders: what is lower is at rest
-_SEEN = 0.5  # visibility
-_FEWEST_RAISED = 5  # frames: fewer are a mistake of the detector
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +89,3 @@ def best_over_rates(windows: Sequence[FloatArray], entries: FloatArray) -> Float
         raise ValueError("no windows of any length")
     best: FloatArray = np.max([vectors @ entries.T for vectors in windows], axis=0)
     return best
-
-
-def signing_span(points: FloatArray) -> FrameSpan:
-    """The frames of landmarks (n, 258), in picture heights, from the first raised hand to the last; all if none is."""
-    whole = FrameSpan(0, len(points))
-    pose = points[:, _PARTS[0]].reshape(-1, 33, 4)
-    found = pose.any(axis=(1, 2))
-    if not found.any():
-        return whole
-    shoulders = pose[found][:, _SHOULDERS, :2].astype(np.float64)
-    height = np.median(shoulders[..., 1].mean(axis=1))
-    width = max(float(np.median(np.linalg.norm(shoulders[:, 0] - shoulders[:, 1], axis=-1))), 1e-4)
-    raised = np.zeros(len(points), dtype=bool)
-    for part, wrist in zip(_PARTS[1:], _WRISTS, strict=True):
-        hand = points[:, part].reshape(-1, 21, 3)
-        raised |= hand.any(axis=(1, 2)) & ((hand[..., 1].mean(axis=1) - height) / width < _RAISED_HAND)
-        is_seen = found & (pose[:, wrist, 3] > _SEEN)
-        raised |= is_seen & ((pose[:, wrist, 1] - height) / width < _RAISED_WRIST)
-    frames = np.flatnonzero(raised)
-    return FrameSpan(int(frames[0]), int(frames[-1]) + 1) if len(frames) >= _FEWEST_RAISED else whole

@@ -20,7 +20,8 @@ from signspot.media.landmarks import LandmarkOptions
 from signspot.media.skeleton import skeletons
 from signspot.media.trim import trim_by_landmarks
 from signspot.models.landmark_embedder import LandmarkEmbedder
-from signspot.spotting.multi_rate import signing_span, window_at
+from signspot.spotting.multi_rate import window_at
+from signspot.spotting.sign_span import sign_span
 from signspot.workflows.landmarks import landmark_file_of, landmarks_of
 from signspot.workflows.sign_vectors import LONGEST_SECONDS, RecordedSign, faults_of
 from signspot.workflows.tracks import store_at
@@ -49,7 +50,7 @@ class LandmarkSigns:
     @property
     def fingerprint(self) -> str:
         """Changes whenever the vectors would."""
-        return f"{self.model.fingerprint} raised hands"
+        return f"{self.model.fingerprint} without rest"
 
     @property
     def dim(self) -> int:
@@ -73,7 +74,7 @@ class LandmarkSigns:
         is_found = landmark_file_of(entry.video) is not None  # then there is nothing to keep
         with store_at(None if is_found else self.store) as store:
             signer = self._landmarks(entry.video, entry.box, store)
-        return self._vectors(signer, entry.kept or _raised(signer), entry.video)
+        return self._vectors(signer, entry.kept or _signed(signer), entry.video)
 
     def remarks(self, words: tuple[Word, ...]) -> tuple[str, ...]:
         """Nothing: every vector is made of a clip."""
@@ -86,7 +87,7 @@ class LandmarkSigns:
         if len(signer.track.axis) > LONGEST_SECONDS * FRAME_RATE:
             raise VideoError(path, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
         moving = trim_by_landmarks(signer.track, signer.aspect)
-        faults, trim = faults_of(moving, path), replace(moving, kept=_raised(signer))
+        faults, trim = faults_of(moving, path), replace(moving, kept=_signed(signer))
         vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept, path)
         drawn = tuple(skeletons(signer, trim.kept))
         return RecordedSign(vectors, trim, drawn, faults, doubts_of(signer.track, trim.kept))
@@ -109,9 +110,9 @@ class LandmarkSigns:
         return self.model.embed(np.stack([window_at(view, kept.start, len(kept)) for view in heights]))
 
 
-def _raised(signer: SignerLandmarks) -> FrameSpan:
-    """From the first raised hand to the last: the model was trained on signs without the hands' way up and down."""
-    return signing_span(in_picture_heights(signer.track.points, signer.aspect))
+def _signed(signer: SignerLandmarks) -> FrameSpan:
+    """The frames of the sign: the model was trained on signs without the hands' way up and down."""
+    return sign_span(in_picture_heights(signer.track.points, signer.aspect))
 
 
 def doubts_of(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:
