@@ -42,42 +42,43 @@ def _compared(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterator[
     references, usable = _unit_rows(np.concatenate([one.vectors for one in words]))
     n_windows, lengths = len(track.vectors), np.array(lengths_of(track), np.float32)
     stops = np.cumsum([len(one.entries) for one in words]).tolist()
-    columns = [slice(stop - len(one.entries), stop) for one, stop in zip(words, stops, strict=True)]
-    cosine = np.empty((n_windows, len(references)), np.float32)
+    slices = [slice(stop - len(one.entries), stop) for one, stop in zip(words, stops, strict=True)]
+    cosine = np.empty((len(references), n_windows), np.float32)
     frames = np.empty((len(words), n_windows), np.float32)
     for first in range(0, n_windows, _ROWS_AT_ONCE):
         rows = slice(first, first + _ROWS_AT_ONCE)
         rates = np.stack([_cosines(vectors[rows], references) for vectors in rates_of(track)])
-        rates[..., ~usable] = -np.inf
-        cosine[rows] = rates.max(axis=0)
+        rates[:, ~usable] = -np.inf
+        cosine[:, rows] = rates.max(axis=0)
         if len(lengths):
-            for own, entries in zip(frames, columns, strict=True):
-                own[rows] = _length(rates[..., entries], lengths)
-    for one, own, entries in zip(words, frames, columns, strict=True):
-        part = np.ascontiguousarray(cosine[:, entries])
+            for own, entries in zip(frames, slices, strict=True):
+                own[rows] = _length(rates[:, entries], cosine[entries, rows], lengths)
+    for one, own, entries in zip(words, frames, slices, strict=True):
+        part = np.ascontiguousarray(cosine[entries].T)
         known = own if len(lengths) else None
         yield SimilarityTrack(one.word, track.video_id, track.grid, track.axis, one.entries, part, known)
 
 
-def _length(rates: FloatArray, lengths: FloatArray) -> FloatArray:
-    """How many frames look like a word: of cosines (rates, n, n_entries), the mean length at the best entry (n,).
+def _length(rates: FloatArray, best: FloatArray, lengths: FloatArray) -> FloatArray:
+    """How many frames look like a word: of cosines (rates, n_entries, n), the mean length at the best entry (n,).
 
-    Neighbouring lengths look nearly the same, so each counts by how near it comes to the best.
+    Neighbouring lengths look nearly the same, so each counts by how near it comes to the `best` (n_entries, n).
     """
-    if not rates.shape[2]:
-        return np.full(rates.shape[1], lengths[0])
-    entry = rates.max(axis=0).argmax(axis=1)
-    cosine = np.maximum(rates[:, np.arange(len(entry)), entry], -1)  # -inf: nobody is seen
+    if not len(best):
+        return np.full(best.shape[1], lengths[0])
+    entry = best.argmax(axis=0)
+    cosine = rates[:, 0] if len(best) == 1 else np.take_along_axis(rates, entry[None, None], axis=1)[:, 0]
+    cosine = np.maximum(cosine, -1)  # -inf: nobody is seen
     weight = np.exp((cosine - cosine.max(axis=0)) / _NEARLY)
-    mean: FloatArray = (weight * lengths[:, None]).sum(axis=0) / weight.sum(axis=0)
+    mean: FloatArray = lengths @ weight / weight.sum(axis=0)
     return mean
 
 
 def _cosines(vectors: Vectors, references: FloatArray) -> FloatArray:
-    """(n_windows, n_entries); -inf in the rows of unusable windows."""
+    """(n_entries, n_windows); -inf in the columns of unusable windows."""
     windows, usable = _unit_rows(vectors)
-    cosine: FloatArray = np.clip(windows @ references.T, -1.0, 1.0)
-    cosine[~usable, :] = -np.inf
+    cosine: FloatArray = np.clip(references @ windows.T, -1.0, 1.0)
+    cosine[:, ~usable] = -np.inf
     return cosine
 
 
