@@ -39,8 +39,8 @@ RECORDED = {  # what is to be seen, where that is not what the file's name says
 }
 VERDICT = (
     "Words are found in sentences far better than by raw landmarks. Presence (0.88) and ranking (0.62) reach what was "
-    "aimed at. Order (0.90) does as recorded, not by the file's name (0.873): seven of the eight pairs that are wrong by "
-    "it are in the five recordings that follow another order. That was noticed by such errors, and no signer has "
+    "aimed at. Order (0.90) does as recorded, not by the file's name (0.873): seven of the eight pairs that are wrong "
+    "by it are in the five recordings that follow another order. That was noticed by such errors, and no signer has "
     "checked it."
 )
 Embed = Callable[[FloatArray], FloatArray]  # (n, 16, 258) -> (n, d) unit rows

@@ -41,8 +41,8 @@ COLUMNS = ("overlap", "found again", "both of two")
 PROVENANCE = Provenance(media_sha256="0", model="fold", fingerprint="fold", dictionary="fold")
 VERDICT = (
     "How similar windows of each length are says how long a sign lasts: findings overlap clearly more with the signs "
-    "than ten frames do, the slower the more. Slow signs are found again in 9% instead of 25%; of signs that are signed "
-    "twice in a row some more are taken for one."
+    "than ten frames do, the slower the more. Slow signs are found again in 9% instead of 25%; of signs that are "
+    "signed twice in a row some more are taken for one."
 )
 
 

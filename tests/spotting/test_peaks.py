@@ -91,7 +91,7 @@ def test_only_the_windows_that_are_searched_can_be_found() -> None:
 @pytest.mark.parametrize(
     ("valley", "length", "found"),
     [
-        (0.68, 30.0, [60]),  # a held sign: the curve hardly falls between its two peaks
+        (0.66, 30.0, [60]),  # a held sign: the curve hardly falls between its two peaks
         (0.60, 30.0, [30, 60]),  # signed twice
         (0.68, 20.0, [30, 60]),  # too far apart for so short a sign
         (0.68, None, [30, 60]),  # nobody knows how long it is

@@ -11,7 +11,7 @@ from signspot.domain.results import Provenance, Spotting
 from signspot.domain.tracks import FloatArray, SimilarityTrack
 from signspot.spotting.refine import Refinement, parted, refined_span
 
-_REACH, _VALLEY = 1.2, 0.05  # of a sign's length, and of a cosine (experiments/landmark_model/spans.py)
+_REACH, _VALLEY = 1.2, 0.07  # of a sign's length, and of a cosine (experiments/landmark_model/spans.py)
 
 
 def find_peaks(
