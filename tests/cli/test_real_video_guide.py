@@ -1,8 +1,7 @@
 """The guide to people's own videos: every command runs on the recordings it is about, and answers as it shows.
 
-No detector is needed: the landmarks that come with the recordings lie beside them. They are not those of the guide, so
-the best finding of a word may lie a little elsewhere. Of the clip that is looked up there are none: another recording
-of the same sign takes its place.
+No detector is needed: the landmarks that come with the recordings lie beside them. Of the clip that is looked up there
+are none: another recording of the same sign takes its place.
 """
 
 from __future__ import annotations
@@ -87,19 +86,15 @@ def test_every_command_of_the_guide_answers_as_the_guide_shows(
             assert [line.split()[0] for line in told if NOT_FOUND in line] == [
                 line.split()[0] for line in shown if NOT_FOUND in line
             ]
-            assert _best(told).keys() == _best(shown).keys()
-            for word, (cosine, second) in _best(told).items():
-                assert (cosine, second) == (
-                    pytest.approx(_best(shown)[word][0], abs=0.05),
-                    pytest.approx(_best(shown)[word][1], abs=0.6),
-                ), word
+            assert [word for word, *_ in _found(told)] == [word for word, *_ in _found(shown)]
+            for (word, *numbers), (_, *expected) in zip(_found(told), _found(shown), strict=True):
+                assert numbers == pytest.approx(expected, abs=0.005), word
 
 
-def _best(lines: list[str]) -> dict[str, tuple[float, float]]:
-    """The highest cosine of each word, and the second from which it is signed."""
-    rows = (re.match(r"0:00:(\d+\.\d+) +\S+ +(\w+) +(\d\.\d+) ", line) for line in lines)
-    found = sorted((float(row[3]), row[2], float(row[1])) for row in rows if row)
-    return {word: (cosine, second) for cosine, word, second in found}
+def _found(lines: list[str]) -> list[tuple[str, float, float, float]]:
+    """Word, first and last second, and cosine of each finding."""
+    rows = (re.match(r"0:00:(\d+\.\d+) +0:00:(\d+\.\d+) +(\w+) +(\d\.\d+) ", line) for line in lines)
+    return [(row[3], float(row[1]), float(row[2]), float(row[4])) for row in rows if row]
 
 
 def _looked_up(lines: list[str]) -> list[str]:
