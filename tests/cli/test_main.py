@@ -313,7 +313,7 @@ def test_a_corpus_check_pairs_videos_with_subtitles(
     (corpus / "half.mp4").write_bytes(whole[: len(whole) // 2])
     assert cli.run(["corpus", "check", str(corpus), "--full"]) == 0
     printed = capsys.readouterr().out
-    assert "2 videos · 0 with landmarks · 1 with subtitles · 9 subtitle cues" in printed
+    assert "2 videos · 0 with a .pose file · 1 with subtitles · 9 subtitle cues" in printed
     assert "half.mp4: partial, " in printed
 
 

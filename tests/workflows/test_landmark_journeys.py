@@ -118,7 +118,13 @@ def test_vectors_are_kept_by_the_content_of_the_landmarks(
 
 def test_a_check_says_how_many_clips_have_landmarks(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("dictionary", "check", desk / "dictionary") == 0
-    assert "4 clips · 4 with landmarks" in capsys.readouterr().out
+    assert "4 clips · 4 with a .pose file" in capsys.readouterr().out
+
+
+def test_friends_of_few_words_are_doubted(desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = write_dictionary(tmp_path / "other")
+    assert run("friends", desk / "dictionary", other, "--no-store") == 0
+    assert "only 4 words on one side" in capsys.readouterr().err
 
 
 def test_landmarks_of_another_recording_are_doubted(

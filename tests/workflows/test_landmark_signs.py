@@ -6,16 +6,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.dictionary import Dictionary
+from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.spans import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import LandmarkTrack
+from signspot.domain.words import Word
 from signspot.errors import VideoError
 from signspot.formats.pose_files import read_pose, write_pose
 from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
 from signspot.models.landmark_embedder import LandmarkEmbedder
 from signspot.models.landmark_encoder import LandmarkEncoder, LandmarkEncoderConfig
 from signspot.workflows.entry_shelf import shelf_of
-from signspot.workflows.landmark_signs import HANDS_OUT, NO_HANDS, LandmarkSigns, doubts_of
+from signspot.workflows.landmark_signs import HANDS_OUT, NO_HANDS, NOBODY, LandmarkSigns, doubts_of
 from signspot.workflows.lookup import LookupOptions, look_up
 from signspot.world.presets import preset_named
 from signspot.world.simulation import World
@@ -98,6 +99,18 @@ def test_a_hand_that_is_raised_for_long_may_show_several_signs() -> None:
     assert doubts_of(track, FrameSpan(0, 100)) == ()
     (doubt,) = doubts_of(track, FrameSpan(0, 110))
     assert "4.4 s" in doubt and "signspot spot" in doubt
+
+
+def test_a_recording_without_anybody_says_so_and_shows_no_pictures(signs: LandmarkSigns, tmp_path: Path) -> None:
+    write_pose(landmarks(np.zeros((30, 258), np.float32)), tmp_path / "nobody.pose")
+    recorded = signs.recorded(tmp_path / "nobody.pose")
+    assert recorded.faults == (NOBODY,) and not recorded.doubts and not recorded.pictures and not len(recorded.vectors)
+
+
+def test_a_clip_too_short_for_a_sign_is_refused(signs: LandmarkSigns, tmp_path: Path) -> None:
+    write_pose(landmarks(signing(7)), tmp_path / "short.pose")
+    with pytest.raises(VideoError, match=r"too short \(7 frames, 0.3 s\)"):
+        signs.entry_views(Entry(entry_id="short", word=Word("short"), video=tmp_path / "short.pose"))
 
 
 def test_recordings_without_motion_that_are_too_short_or_too_long_say_so(signs: LandmarkSigns, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_a_broken_dictionary_clip_is_left_out_and_named(
     assert {s.variant for s in answer} == {"1"}
     assert any("apple_2.mp4" in warning for warning in answer.warnings)
     (folder / "apple" / "apple_1.mp4").write_bytes(b"")
-    with pytest.raises(DictionaryError, match="none of the dictionary's clips of this word can be read"):
+    with pytest.raises(DictionaryError, match="none of its clips can be used"):
         spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=TRUSTED)
 
 

@@ -95,7 +95,9 @@ class SpotFiles(OutputFiles):
     parquet: Path | None = typer.Option(None, "--parquet", metavar="F.parquet", help="Parquet table.")
     vtt: Path | None = typer.Option(None, "--vtt", metavar="F.vtt", help="WebVTT subtitles.")
     srt: Path | None = typer.Option(None, "--srt", metavar="F.srt", help="SubRip subtitles.")
-    eaf: Path | None = typer.Option(None, "--eaf", metavar="F.eaf", help="ELAN file, new or with tiers added to yours.")
+    eaf: Path | None = typer.Option(
+        None, "--eaf", metavar="F.eaf", help="A new ELAN file: give yours as VIDEO to add tiers to a copy."
+    )
     via: Path | None = typer.Option(None, "--via", metavar="F.json", help="VGG VIA 3 project.")
     plot: Path | None = typer.Option(None, "--plot", metavar="F.png", help="Picture of the similarity over time.")
     video: Path | None = typer.Option(None, "--video", metavar="F.mp4", help="Video with the curves moving along.")

@@ -67,7 +67,7 @@ def check_dictionary(
         ("words", len({entry.word for entry in usable})),
         ("variants", len({(entry.word, entry.variant) for entry in usable})),
         ("clips", len(usable)),
-        ("with landmarks", _with_landmarks(entry.video for entry in usable)),
+        ("with a .pose file", _with_landmarks(entry.video for entry in usable)),
         ("signers", len({entry.signer.signer_id for entry in usable if entry.signer is not None})),
     )
     words = tuple(sorted(Counter(entry.word for entry in usable).items()))
@@ -92,7 +92,7 @@ def check_corpus(path: Path | str, options: CheckOptions = CheckOptions(), progr
             progress("checking videos", done, len(source.episodes))
     counts = (
         ("videos", len(usable)),
-        ("with landmarks", _with_landmarks(episode.video for episode in usable)),
+        ("with a .pose file", _with_landmarks(episode.video for episode in usable)),
         ("with subtitles", subtitled),
         ("subtitle cues", cues),
         ("annotations", len(source.annotations)),

@@ -16,6 +16,7 @@ from signspot.features.stages import for_dictionary
 from signspot.formats.entry_features import FEATURES_FILE, EntryFeatures, read_entry_features
 from signspot.workflows.tracks import refuse_landmark_file
 
+LEFT_OUT = "left out of the dictionary: "
 STORED_KIND = "i3d"  # vectors of the trunk: the head of the model at hand makes embeddings of them
 
 
@@ -64,6 +65,6 @@ class EntrySource:
 def vectors_of(word: Word, usable: list[tuple[Entry, FloatArray]], model: Embedder, trouble: str) -> EntryVectors:
     """The entries of a word that could be read, as one array."""
     if not usable:
-        raise DictionaryError(word, "none of the dictionary's clips of this word can be read", trouble)
+        raise DictionaryError(word, "none of its clips can be used", trouble.removeprefix(LEFT_OUT))
     vectors = np.stack([vector for _, vector in usable])
     return EntryVectors(word, tuple(entry for entry, _ in usable), vectors, model.fingerprint)

@@ -111,10 +111,21 @@ def _by_vectors(
     chosen = chosen_model(request.model.name, (entry.video for entry in (*first, *second)))
     model, store = replace(request.model, name=chosen.name), kept_for(chosen, request.store)
     shelves = [shelf_of(one, sign_embedder(model, one, store), store, progress) for one in (first, second)]
-    pairs = friends(shelves[0].shelf, shelves[1].shelf, request.options or usual_options(chosen.name))
+    options = request.options or usual_options(chosen.name)
+    pairs = friends(shelves[0].shelf, shelves[1].shelf, options)
     way = f"by one vector of {chosen.name} for each clip"
-    return Comparison(
-        first, second, pairs, 0, way, By.VECTORS, chosen.remarks + shelves[0].warnings + shelves[1].warnings
+    remarks = chosen.remarks + _too_few(first, second, options)
+    return Comparison(first, second, pairs, 0, way, By.VECTORS, remarks + shelves[0].warnings + shelves[1].warnings)
+
+
+def _too_few(first: Dictionary, second: Dictionary, options: FriendOptions) -> tuple[str, ...]:
+    """Whether a dictionary has hardly a word to say what is usual."""
+    fewest = min(len(first.vocabulary), len(second.vocabulary))
+    if fewest > options.neighbours:
+        return ()
+    return (
+        f"only {fewest} words on one side: closeness is counted from the {options.neighbours} next best words, "
+        "so that with so few nearly anything seems close; look at the cosines",
     )
 
 

@@ -23,9 +23,10 @@ from signspot.models.landmark_embedder import LandmarkEmbedder
 from signspot.spotting.multi_rate import window_at
 from signspot.spotting.sign_span import sign_span
 from signspot.workflows.landmarks import landmark_file_of, landmarks_of
-from signspot.workflows.sign_vectors import LONGEST_SECONDS, RecordedSign, faults_of
+from signspot.workflows.sign_vectors import FEWEST_FRAMES, LONGEST_SECONDS, RecordedSign, faults_of, too_short
 from signspot.workflows.tracks import store_at
 
+NOBODY = "nobody is found in it: show the upper body, in good light"
 HANDS_OUT = "the hands are out of the picture most of the time: sit farther from the camera"
 NO_HANDS = "no hand is found in most frames: more light, or a plainer background, may help"
 _MIRROR = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
@@ -74,6 +75,8 @@ class LandmarkSigns:
         is_found = landmark_file_of(entry.video) is not None  # then there is nothing to keep
         with store_at(None if is_found else self.store) as store:
             signer = self._landmarks(entry.video, entry.box, store)
+        if 0 < len(signer.track.axis) < FEWEST_FRAMES:
+            raise VideoError(entry.video, too_short(len(signer.track.axis)), "give a clip of the whole sign")
         return self._vectors(signer, entry.kept or _signed(signer), entry.video)
 
     def remarks(self, words: tuple[Word, ...]) -> tuple[str, ...]:
@@ -87,6 +90,8 @@ class LandmarkSigns:
         if len(signer.track.axis) > LONGEST_SECONDS * FRAME_RATE:
             raise VideoError(path, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
         moving = trim_by_landmarks(signer.track, signer.aspect)
+        if not signer.track.points[:, :POSE_NUMBERS].any():
+            return RecordedSign(np.zeros((0, self.dim), np.float32), moving, faults=(NOBODY,))
         faults, trim = faults_of(moving, path), replace(moving, kept=_signed(signer))
         vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept, path)
         drawn = tuple(skeletons(signer, trim.kept))

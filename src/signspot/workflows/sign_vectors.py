@@ -169,9 +169,13 @@ class PictureSigns:
 def faults_of(trim: Trim, path: Path) -> tuple[str, ...]:
     """Why a recording shows no sign: too short, or nothing moves."""
     if trim.n_frames < FEWEST_FRAMES:
-        length = f"{trim.n_frames} frames, {trim.n_frames / FRAME_RATE:.1f} s"
-        return (f"{path.name} is too short ({length}): record the whole sign",)
+        return (f"{path.name} {too_short(trim.n_frames)}: record the whole sign",)
     return (NO_MOTION,) if trim.remark in (NOTHING_MOVES, NO_WRISTS) else ()
+
+
+def too_short(n_frames: int) -> str:
+    """What is wrong with a clip of so many frames."""
+    return f"is too short ({n_frames} frames, {n_frames / FRAME_RATE:.1f} s)"
 
 
 @dataclass(slots=True)

@@ -28,9 +28,11 @@ from signspot.spotting.queries import best_view
 from signspot.spotting.refine import Refinement
 from signspot.spotting.similarity import similarities
 from signspot.text.tokenise import find_words
-from signspot.workflows.entry_vectors import vectors_of
+from signspot.workflows.entry_vectors import LEFT_OUT, vectors_of
 from signspot.workflows.entry_views import ViewOptions, entry_views
 from signspot.workflows.tracks import Progress, VideoTrack, is_stored, quick_track_of, store_at, track_of
+
+_WORDS_WANTED = "name the words to look for, or a file of them with --words, or give --subtitles to take theirs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,7 @@ def prepare(
                 try:
                     usable += [(entry, vector) for vector in views.vectors(entry)]
                 except VideoError as error:
-                    warnings.append(f"left out of the dictionary: {error}")
+                    warnings.append(f"{LEFT_OUT}{error}")
                 done += 1
                 if progress is not None:
                     progress("reading the dictionary", done, total)
@@ -143,7 +145,7 @@ def known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptio
     vocabulary = dictionary.vocabulary
     if not words:
         if options.subtitles is None:
-            raise InputError("words", "none given", "name the words to look for, or give --subtitles to take theirs")
+            raise InputError("words", "none given", _WORDS_WANTED)
         mentioned = mentions_of(options.subtitles, vocabulary, options)
         if not mentioned:
             what = f"mention no word of the dictionary ({len(options.subtitles)} with text and times were read)"
