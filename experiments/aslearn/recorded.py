@@ -24,7 +24,7 @@ from signspot.spotting.sign_span import signing_span
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data" / "aslearn"
 PICTURE = ROOT / "docs" / "pictures" / "aslearn-order.png"
-SHOWN = {"hamburgerdinnereat.mp4": ("dinner", "eat", "hamburger"), "mymomdrivecar.mp4": ("car", "drive")}
+SHOWN = {"hamburgerdinnereat.mp4": ("dinner", "eat", "hamburger"), "cheeseluncheat.mp4": ("lunch", "eat", "cheese")}
 PARTS, COLUMNS = 3, 12
 
 
