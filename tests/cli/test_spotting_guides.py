@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -67,3 +68,18 @@ def test_every_command_of_the_guide_prints_what_the_guide_shows(
 def _form(lines: list[str]) -> list[str]:
     """What is printed without its numbers: a codec of another version moves the last digit."""
     return [re.sub(r"[\d.:%+-]+", "#", " ".join(line.split())) for line in lines if line.strip()]
+
+
+def test_json_says_the_same_on_the_screen_in_a_file_and_in_a_batch(
+    desk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(desk)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    asked = ["annotate", "-d", "dictionary", "--model", "colour", "--store", "vectors", "--trust", "--json"]
+    assert run([*asked[:1], "news.mp4", "-s", "news.vtt", *asked[1:]]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [mention["word"] for mention in shown["unexplained"]] == ["house"]
+    assert run([*asked[:1], "news.mp4", "-s", "news.vtt", *asked[1:], str(tmp_path / "one.json")]) == 0
+    assert run([*asked[:1], "corpus", *asked[1:], str(tmp_path / "all.json")]) == 0
+    one, (first, *_) = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("one", "all"))
+    assert one == shown and first["unexplained"] == shown["unexplained"] and first["known_words"]["n"] == 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,8 +109,6 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
 
 
 def _shown(outcome: Outcome, to_screen: bool, *, names_words: bool) -> dict[str, object]:
-    from signspot.formats.tables import answer_record
-
     answer, annotated = outcome.answer, outcome.annotated
     if answer is None or annotated is None:
         return {}
@@ -121,23 +119,7 @@ def _shown(outcome: Outcome, to_screen: bool, *, names_words: bool) -> dict[str,
             typer.echo(one_line(f"no sign found for: {_words(annotated)}"))
         for path in outcome.written:
             typer.echo(one_line(f"wrote {path}"))
-    known = outcome.known_words
-    return answer_record(answer) | {
-        "mentions": len(annotated.mentions),
-        "explained": annotated.n_explained,
-        "unexplained": [
-            {
-                "word": mention.word,
-                "subtitle_start_ms": mention.subtitle.span_ms.start,
-                "subtitle_stop_ms": mention.subtitle.span_ms.stop,
-                "subtitle": mention.subtitle.text,
-            }
-            for mention in annotated.unexplained
-        ],
-        "lag_ms": annotated.lag.lag_ms,
-        "drift": annotated.lag.drift,
-        "known_words": None if known is None else asdict(known) | {"accuracy": known.accuracy},
-    }
+    return outcome.record
 
 
 def _words(annotated: Annotated) -> str:

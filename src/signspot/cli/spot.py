@@ -12,7 +12,6 @@ from signspot.cli.search_options import Looking, SpotFiles, SubtitleTimes, Suren
 from signspot.cli.shared_options import FAILURES, FAILURES_FOUND, JSON, OVERWRITE, STANDARD_OUTPUT, Comparing
 from signspot.cli.show import print_answer, print_json, warn, warn_of
 from signspot.errors import one_line
-from signspot.formats.tables import answer_record
 from signspot.workflows.outputs import SHARED, Outputs
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 from signspot.workflows.spot_queries import read_words
@@ -81,7 +80,7 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
                 failed += 1
                 warn(str(outcome.failure))
             elif outcome.answer is not None and to_screen:
-                records.append(answer_record(outcome.answer))
+                records.append(outcome.record)
                 warn_of(outcome.answer)
             else:
                 _show(outcome, request)

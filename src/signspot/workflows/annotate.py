@@ -22,6 +22,7 @@ from signspot.domain.spans import FrameSpan, MillisSpan, Tolerance
 from signspot.domain.tracks import Embedder
 from signspot.domain.words import Synonyms, Vocabulary, Word
 from signspot.errors import InputError
+from signspot.formats.tables import answer_record
 from signspot.spotting.densify import Candidate, best_explanation
 from signspot.spotting.refine import middle_of, parted
 from signspot.spotting.subtitle_lag import SubtitleLag, subtitle_lag
@@ -87,6 +88,26 @@ class KnownWords:
     def accuracy(self) -> float | None:
         """The share that is localised, the word known."""
         return self.n_localised / self.n if self.n else None
+
+
+def annotated_record(annotated: Annotated, known: KnownWords | None = None) -> dict[str, object]:
+    """For scripts: what `answer_record` says of the answer, and which mentions were explained."""
+    return answer_record(annotated.answer) | {
+        "mentions": len(annotated.mentions),
+        "explained": annotated.n_explained,
+        "unexplained": [
+            {
+                "word": mention.word,
+                "subtitle_start_ms": mention.subtitle.span_ms.start,
+                "subtitle_stop_ms": mention.subtitle.span_ms.stop,
+                "subtitle": mention.subtitle.text,
+            }
+            for mention in annotated.unexplained
+        ],
+        "lag_ms": annotated.lag.lag_ms,
+        "drift": annotated.lag.drift,
+        "known_words": None if known is None else dataclasses.asdict(known) | {"accuracy": known.accuracy},
+    }
 
 
 def annotate(

@@ -86,6 +86,7 @@ class Context:
     progress: Progress | None = None
     lag: SubtitleLag | None = None  # of the signing behind its subtitles
     words: Vocabulary = Vocabulary(())  # whose places are the class numbers of the challenge
+    record: Mapping[str, object] | None = None  # what JSON says; None: the answer alone
 
 
 def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, ...] | None = None) -> None:
@@ -119,7 +120,7 @@ def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tu
         if kind in TABLES:
             write_spottings(spottings, path, overwrite=overwrite)
         elif kind is Output.JSON:
-            write_json(answer_record(answer), path, overwrite=overwrite)
+            write_json(context.record or answer_record(answer), path, overwrite=overwrite)
         elif kind is Output.VTT or kind is Output.SRT:
             write_captions(spottings, path, overwrite=overwrite)
         elif kind is Output.EAF:

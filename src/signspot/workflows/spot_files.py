@@ -32,7 +32,7 @@ from signspot.formats.vocabulary import ExternalVocabulary, with_type_ids
 from signspot.models.zoo import load_model
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import shared_sign_synonyms
-from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, known_words
+from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
 from signspot.workflows.default_model import chosen_model, kept_for
 from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_corpus_json, write_outputs
 from signspot.workflows.presence_files import calibration_for
@@ -82,6 +82,15 @@ class Outcome:
     annotated: Annotated | None = None  # of `explain`
     known_words: KnownWords | None = None  # how it compares with the annotations of the corpus
     remarks: tuple[str, ...] = ()  # what should be known about the request as a whole; with the first outcome
+
+    @property
+    def record(self) -> dict[str, object]:
+        """For scripts."""
+        if self.answer is None:
+            return {}
+        if self.annotated is None:
+            return answer_record(self.answer)
+        return annotated_record(dataclasses.replace(self.annotated, answer=self.answer), self.known_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +154,7 @@ class _Found:
             self.failed.append(outcome)
         if outcome.answer is not None:
             self.spottings += outcome.answer
-            self.records.append(answer_record(outcome.answer))
+            self.records.append(outcome.record)
 
     def write(self, request: SpotRequest) -> None:
         """Write the outputs that hold all videos, and the list of what failed."""
@@ -248,6 +257,8 @@ def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | Non
     else:
         answer = spot_prepared(episode, run.query, run.model, options, run.progress)
     answer = dataclasses.replace(answer, warnings=warnings + answer.warnings)
+    written = tuple(outputs.paths.values())
+    outcome = Outcome(episode.video, answer, written=written, annotated=annotated, known_words=known)
     context = Context(
         video=episode.video,
         now=datetime.now(UTC).astimezone(),
@@ -258,10 +269,11 @@ def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | Non
         progress=run.progress,
         lag=None if annotated is None else annotated.lag,
         words=run.query.dictionary.vocabulary,
+        record=outcome.record,
     )
     noted = write_outputs(answer, outputs, context)
     answer = dataclasses.replace(answer, warnings=answer.warnings + noted)
-    return Outcome(episode.video, answer, written=tuple(outputs.paths.values()), annotated=annotated, known_words=known)
+    return dataclasses.replace(outcome, answer=answer)
 
 
 def _compared(annotated: Annotated, episode: Episode, run: _Run) -> KnownWords | None:
