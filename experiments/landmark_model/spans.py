@@ -18,14 +18,15 @@ import torch
 from signspot.domain.dictionary import Entry
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.spans import FRAME_MS, FrameSpan, TimeAxis
-from signspot.domain.tracks import EntryVectors, SimilarityTrack, WindowGrid
+from signspot.domain.tracks import EmbeddingTrack, EntryVectors, LandmarkTrack, SimilarityTrack, WindowGrid
 from signspot.domain.words import Vocabulary
+from signspot.features.landmark_rates import RateRows
 from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
 from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
 from signspot.learning.stitching import RecordedSign, StitchedPassage, StitchOptions, stitched
+from signspot.media.landmark_layout import SignerLandmarks
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.zoo import model_path
-from signspot.spotting.multi_rate import LENGTHS, multi_rate_windows
 from signspot.spotting.peaks import spottings_of
 from signspot.spotting.rate_track import RateTrack
 from signspot.spotting.refine import Refinement
@@ -77,12 +78,11 @@ def _query(fold: Fold, model: LandmarkEmbedder, word: str, rng: np.random.Genera
 
 
 def _track(passage: StitchedPassage, model: LandmarkEmbedder) -> RateTrack:
-    axis = TimeAxis(np.arange(len(passage.points)) * float(FRAME_MS))
-    grid, rates = WindowGrid(len(axis)), [model.embed(windows) for windows in multi_rate_windows(passage.points)]
-    usual = LENGTHS.index(grid.length)
-    order = [usual, *(number for number in range(len(rates)) if number != usual)]
-    others, lengths = tuple(rates[number] for number in order[1:]), tuple(LENGTHS[number] for number in order)
-    return RateTrack("p", grid, axis, rates[usual], model.fingerprint, other_rates=others, lengths=lengths)
+    """What `spot` compares."""
+    axis, made = TimeAxis(np.arange(len(passage.points)) * float(FRAME_MS)), RateRows(model)
+    signer = SignerLandmarks(LandmarkTrack("p", axis, passage.points), 100, 100)
+    rows = np.concatenate(list(made.blocks(signer)))
+    return made.track(EmbeddingTrack("p", WindowGrid(len(axis)), axis, rows, made.made.fingerprint, False), "p")
 
 
 def figures(found: list[Passage], threshold: float, *, knows_length: bool) -> tuple[float, ...]:

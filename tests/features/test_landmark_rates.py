@@ -51,6 +51,7 @@ def test_rows_in_blocks_are_the_tracks_of_all_lengths_and_nobody_is_zero(monkeyp
     )
     track = made.track(kept, "named")
     assert track.video_id == "named" and track.fingerprint == model.fingerprint
+    assert made.rates.lengths == (10, 16, 24, 34) and track.lengths == (16, 10, 24, 34)
     found = (track.other_rates[0], track.vectors, *track.other_rates[1:])
     for ours, theirs in zip(found, expected, strict=True):
         seen = np.asarray(ours).any(axis=1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Vectors, WindowGrid
+from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, WindowGrid
 from signspot.features.stages import StageVectors
 from signspot.media.landmark_layout import SignerLandmarks, in_picture_heights
 from signspot.spotting.multi_rate import Rates, windows_around
@@ -46,19 +46,17 @@ class RateRows:
 
     def track(self, rows: EmbeddingTrack, video_id: str) -> RateTrack:
         """What is compared, of a track that the rows are the vectors of."""
-        lengths, d = list(self.rates.lengths), self.embedder.dim
-        vectors: list[Vectors] = [rows.vectors[:, place * d : (place + 1) * d] for place in range(len(lengths))]
-        usual = lengths.index(CLIP_LENGTH) if CLIP_LENGTH in lengths else 0
-        for each in (lengths, vectors):
-            each.insert(0, each.pop(usual))  # type: ignore[arg-type]
+        lengths, d = self.rates.lengths, self.embedder.dim
+        places = sorted(range(len(lengths)), key=lambda place: lengths[place] != CLIP_LENGTH)  # the usual one first
+        usual, *others = (rows.vectors[:, place * d : (place + 1) * d] for place in places)
         return RateTrack(
             video_id,
             rows.grid,
             rows.axis,
-            vectors[0],
+            usual,
             self.embedder.fingerprint,
-            other_rates=tuple(vectors[1:]),
-            lengths=tuple(lengths),
+            other_rates=tuple(others),
+            lengths=tuple(lengths[place] for place in places),
         )
 
     def _embedded(self, points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:

@@ -15,6 +15,7 @@ from signspot.features.store_disk import make_folder
 from signspot.formats.pose_files import landmarks_beside
 from signspot.formats.vector_cache import read_vectors, write_vectors
 from signspot.spotting.false_friends import Shelf
+from signspot.workflows.entry_vectors import LEFT_OUT
 from signspot.workflows.sign_vectors import SignEmbedder
 from signspot.workflows.tracks import Progress
 
@@ -52,7 +53,7 @@ def shelf_of(
                 known[key] = model.entry_vector(entry)
                 n_new += 1
             except VideoError as error:
-                warnings.append(f"left out of the dictionary: {error}")
+                warnings.append(f"{LEFT_OUT}{error}")
                 continue
             if kept is not None and n_new % _SAVED_EVERY == 0:
                 write_vectors(known, kept)

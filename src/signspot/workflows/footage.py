@@ -25,6 +25,7 @@ from signspot.spotting.similarity import similarity
 from signspot.text.subtitles import read_subtitles
 from signspot.text.tokenise import find_words
 from signspot.workflows.default_model import chosen_model, kept_for
+from signspot.workflows.entry_vectors import LEFT_OUT
 from signspot.workflows.spot import Query, SpotOptions, prepare
 from signspot.workflows.tracks import Progress, store_at, track_of
 
@@ -94,7 +95,7 @@ def prepare_search(request: FootageRequest, progress: Progress | None = None) ->
     request = replace(request, options=replace(request.options, store=kept_for(chosen, request.options.store)))
     model = load_model(chosen.name, backend=request.backend, device=request.device)
     query = prepare([request.word], source.dictionary, model, request.options, progress)
-    left_out = tuple(f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
+    left_out = tuple(f"{LEFT_OUT}{problem}" for problem in source.problems if not problem.is_remark)
     threshold = model.threshold if request.options.threshold is None else request.options.threshold
     warnings = chosen.remarks + left_out + problems + query.warnings
     return Search(request, episodes, source.dictionary, query, model, threshold, warnings)

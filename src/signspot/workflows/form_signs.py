@@ -16,6 +16,7 @@ from signspot.media.trim import trim_by_landmarks
 from signspot.spotting.false_friends import Shelf
 from signspot.spotting.form_parts import form_row
 from signspot.workflows.entry_shelf import FilledShelf
+from signspot.workflows.entry_vectors import LEFT_OUT
 from signspot.workflows.landmarks import landmark_file_of, landmarks_of
 from signspot.workflows.tracks import Progress, store_at
 
@@ -32,7 +33,7 @@ def form_shelf(
             try:
                 usable.append((entry, _parts(entry, kept, isolated=isolated)))
             except (VideoError, FormatError) as error:
-                warnings.append(f"left out of the dictionary: {error}")
+                warnings.append(f"{LEFT_OUT}{error}")
             if progress is not None:
                 progress(f"reading {dictionary.name}", number, len(dictionary))
     if not usable:

@@ -55,9 +55,8 @@ def landmark_track_of(
     found = landmarks_of(episode.video, store=store, options=seen, progress=progress)
     if not len(found.signer.track.axis):
         raise VideoError(episode.video, "holds no frames", "give a recording of somebody who signs")
-    remarks = replace(
-        found.remarks, warnings=(*found.remarks.warnings, *_doubts(found), *_strange(episode.video, found, options))
-    )
+    doubts = (*_doubts(found), *_strange(episode.video, found, options))
+    remarks = replace(found.remarks, warnings=(*found.remarks.warnings, *doubts))
     with RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, options.stride) as file:
         rows = _embedded(found, made, file, progress)
         if store is not None:
@@ -113,4 +112,4 @@ def _strange(video: Path, found: VideoLandmarks, options: ExtractOptions) -> tup
     if video_ms is None or abs(landmarks_ms - video_ms) <= max(least_ms, share * video_ms):
         return ()
     lengths = f"lasts {landmarks_ms / 1000:.1f} s, the video {video_ms / 1000:.1f} s"
-    return (f"{file.name}, whose landmarks were taken, {lengths}: is it of another recording?",)
+    return (f"{file.name}, whose landmarks were taken, {lengths}: if it is of another recording, remove or replace it",)

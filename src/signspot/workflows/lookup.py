@@ -17,6 +17,7 @@ from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
 from signspot.workflows.clip_pictures import entry_pictures
 from signspot.workflows.default_model import chosen_model, kept_for
 from signspot.workflows.entry_shelf import FilledShelf, shelf_of
+from signspot.workflows.entry_vectors import LEFT_OUT
 from signspot.workflows.sign_vectors import SignEmbedder, SignModel, SignReading, sign_embedder, signs_of
 from signspot.workflows.tracks import Progress
 
@@ -78,7 +79,7 @@ def lookup_file(request: LookupRequest, progress: Progress | None = None) -> Loo
     store = kept_for(chosen, request.options.store)
     signs = sign_embedder(replace(request.model, name=chosen.name), source.dictionary, store)
     found = look_up(request.recording, signs, shelf_of(source.dictionary, signs, store, progress), request.options)
-    left_out = (f"left out of the dictionary: {problem}" for problem in source.problems if not problem.is_remark)
+    left_out = (f"{LEFT_OUT}{problem}" for problem in source.problems if not problem.is_remark)
     return replace(found, warnings=(*chosen.remarks, *left_out, *found.warnings))
 
 

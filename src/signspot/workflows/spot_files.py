@@ -269,7 +269,7 @@ def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | Non
         progress=run.progress,
         lag=None if annotated is None else annotated.lag,
         words=run.query.dictionary.vocabulary,
-        record=outcome.record,
+        record=outcome.record if Output.JSON in outputs.paths else None,
     )
     noted = write_outputs(answer, outputs, context)
     answer = dataclasses.replace(answer, warnings=answer.warnings + noted)

@@ -12,6 +12,7 @@ from signspot.errors import InputError
 from signspot.formats.intake import bounded_lines, open_text
 from signspot.formats.manifests import read_dictionary
 from signspot.media.trim import trim_clip
+from signspot.workflows.entry_vectors import LEFT_OUT
 
 _MOST_WORDS = 100_000
 
@@ -35,7 +36,7 @@ def query_shelf(dictionary: Path | None, clips: Sequence[Path], words: Sequence[
     source = None if dictionary is None else read_dictionary(dictionary)
     known = () if source is None else tuple(source.dictionary)
     problems = [] if source is None else [one for one in source.problems if not one.is_remark]
-    said = tuple(f"left out of the dictionary: {problem}" for problem in problems)
+    said = tuple(f"{LEFT_OUT}{problem}" for problem in problems)
     if not clips:
         return Shelf(Dictionary.of("", ()) if source is None else source.dictionary, tuple(words), said)
     word = _clip_word(clips[0], {entry.word for entry in known})
