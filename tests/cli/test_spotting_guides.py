@@ -79,6 +79,7 @@ def test_json_says_the_same_on_the_screen_in_a_file_and_in_a_batch(
     assert run([*asked[:1], "news.mp4", "-s", "news.vtt", *asked[1:]]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert [mention["word"] for mention in shown["unexplained"]] == ["house"]
+    assert shown["not_in_dictionary"][0] == {"word": "be", "mentions": 4} and len(shown["not_in_dictionary"]) == 14
     assert run([*asked[:1], "news.mp4", "-s", "news.vtt", *asked[1:], str(tmp_path / "one.json")]) == 0
     assert run([*asked[:1], "corpus", *asked[1:], str(tmp_path / "all.json")]) == 0
     one, (first, *_) = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("one", "all"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from num2words import num2words
 
 from signspot.domain.words import Vocabulary, Word, normalise
-from signspot.text.tokenise import find_words
+from signspot.text.tokenise import find_words, words_beside
 
 
 def vocabulary(*words: str, language: str = "") -> Vocabulary:
@@ -108,6 +108,20 @@ def test_composed_and_decomposed_letters_are_equal(word: str) -> None:
     for form in ("NFC", "NFD"):
         written = unicodedata.normalize(form, word)
         assert found(f"a {written}!", word, language="xx") == [(normalise(word), written)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Three apples, two pears", ["two", "pear"]),
+        ("ICE cream? Mary's ice!", ["mary", "ice"]),
+        ("the 21st, 3 of 1999", ["the", "21st", "of", "1999"]),
+        ("three three apple", []),
+        ("...", []),
+    ],
+)
+def test_words_beside_the_vocabulary_are_those_that_are_not_found(text: str, expected: list[str]) -> None:
+    assert list(words_beside(text, vocabulary("apple", "three", "ice cream"))) == expected
 
 
 def test_sign_notations_are_words() -> None:

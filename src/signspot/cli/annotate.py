@@ -117,6 +117,8 @@ def _shown(outcome: Outcome, to_screen: bool, *, names_words: bool) -> dict[str,
         typer.echo(one_line(f"{answer.video_id}: {_summary(annotated)}"))
         if names_words and annotated.unexplained:
             typer.echo(one_line(f"no sign found for: {_words(annotated)}"))
+        if names_words and annotated.unlisted:
+            typer.echo(_coverage(annotated))
         for path in outcome.written:
             typer.echo(one_line(f"wrote {path}"))
     return outcome.record
@@ -128,6 +130,13 @@ def _words(annotated: Annotated) -> str:
     named = [word if n == 1 else f"{word} ({n} times)" for word, n in counts[:_NAMED]]
     rest = len(counts) - len(named)
     return ", ".join(named) + (f" and {rest} more words (--json lists all)" if rest else "")
+
+
+def _coverage(annotated: Annotated) -> str:
+    """How much of the subtitles the dictionary covers."""
+    n_listed = len({mention.word for mention in annotated.mentions})
+    total = n_listed + len(annotated.unlisted)
+    return f"{n_listed} of {total} different words in the subtitles are in the dictionary (--json lists the others)"
 
 
 def _summary(annotated: Annotated) -> str:

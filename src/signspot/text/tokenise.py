@@ -97,6 +97,18 @@ def find_words(text: str, vocabulary: Vocabulary, language: str = "en") -> tuple
     return tuple(_mentions(_tokens(text, language, phrases.parts), phrases.root))
 
 
+def words_beside(text: str, vocabulary: Vocabulary, language: str = "en") -> tuple[Word, ...]:
+    """The words of `text` that the vocabulary lacks, in order, each by its lemma.
+
+    >>> words_beside("Three apples, two pears", Vocabulary.of(map(normalise, ["apple", "three"])))
+    ('two', 'pear')
+    """
+    phrases = _phrases_of_same(_Same(vocabulary))
+    tokens = _tokens(text, language, phrases.parts)
+    found = {place for mention in _mentions(tokens, phrases.root) for place in range(mention.start, mention.stop)}
+    return tuple(Word(token.forms[-1]) for token in tokens if token.start not in found)
+
+
 def _tokens(text: str, language: str, known: frozenset[str]) -> list[_Token]:
     """Split text into written words; those in `known` stay whole even with punctuation inside ("and/or")."""
     text = text.replace("_", " ")

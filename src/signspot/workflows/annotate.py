@@ -9,6 +9,7 @@ above the threshold.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ from signspot.spotting.densify import Candidate, best_explanation
 from signspot.spotting.refine import middle_of, parted
 from signspot.spotting.subtitle_lag import SubtitleLag, subtitle_lag
 from signspot.text.subtitles import read_subtitles
-from signspot.text.tokenise import find_words
+from signspot.text.tokenise import find_words, words_beside
 from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
 from signspot.workflows.tracks import Progress
 
@@ -52,6 +53,7 @@ class Annotated:
     answer: VideoAnswer
     mentions: tuple[Mention, ...]  # in the order of the subtitles
     lag: SubtitleLag
+    unlisted: Mapping[Word, int]  # the words of the subtitles that the dictionary lacks, and how often; frequent first
 
     def __iter__(self) -> Iterator[Spotting]:
         return iter(self.answer)
@@ -104,6 +106,7 @@ def annotated_record(annotated: Annotated, known: KnownWords | None = None) -> d
             }
             for mention in annotated.unexplained
         ],
+        "not_in_dictionary": [{"word": word, "mentions": n} for word, n in annotated.unlisted.items()],
         "lag_ms": annotated.lag.lag_ms,
         "drift": annotated.lag.drift,
         "known_words": None if known is None else dataclasses.asdict(known) | {"accuracy": known.accuracy},
@@ -160,7 +163,12 @@ def explained(answer: VideoAnswer, options: SpotOptions, vocabulary: Vocabulary)
         for word in answer.words
     )
     answer = dataclasses.replace(answer, words=words)
-    return Annotated(answer, mentions, subtitle_lag(answer))
+    return Annotated(answer, mentions, subtitle_lag(answer), _unlisted(options, vocabulary))
+
+
+def _unlisted(options: SpotOptions, vocabulary: Vocabulary) -> dict[Word, int]:
+    texts = (subtitle.text for subtitle in options.subtitles or ())
+    return dict(Counter(w for text in texts for w in words_beside(text, vocabulary, options.language)).most_common())
 
 
 @dataclass(frozen=True, slots=True)
