@@ -8,10 +8,12 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from signspot.cli import main as cli
 from signspot.formats.tables import read_spottings
+from signspot.media.writer import VideoWriter
 from signspot.world.colours import ToyWorld
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
@@ -94,7 +96,11 @@ def test_json_goes_to_the_screen_or_a_file_and_problems_are_one_line(
     assert run("variants", toys / "broadcast.mp4", "apple", *dictionary, "--json", tmp_path / "v.json") == 0
     assert json.loads((tmp_path / "v.json").read_text())["tallies"]["video"] == {"broadcast": [2, 1]}
     capsys.readouterr()
+    with VideoWriter(tmp_path / "short.mp4", width=64, height=64) as writer:
+        writer.write(np.zeros((64, 64, 3), np.uint8), 0)
+    sheet = tmp_path / "sheet.png"
     for arguments, code, said in (
+        (("lookup", tmp_path / "short.mp4", *dictionary, "--sheet", sheet), 2, "short.mp4 is too short (1 frame,"),
         (("lookup", toys / "gone.mp4", *dictionary), 2, "gone.mp4"),
         (("lookup", toys / "me.mp4", *dictionary, "--threshold", "7"), 2, "7.0 is no cosine"),
         (("variants", toys / "broadcast.mp4", "appel", *dictionary), 2, "did you mean apple"),
@@ -107,3 +113,4 @@ def test_json_goes_to_the_screen_or_a_file_and_problems_are_one_line(
         assert run(*arguments) == code
         error = capsys.readouterr().err
         assert said in error and error.count("\n") == 1, error
+    assert not sheet.exists()

@@ -42,6 +42,8 @@ from signspot.workflows.lookup import (
 )
 from signspot.workflows.sign_vectors import SignModel
 
+NO_SIGN = 2  # wrong input: the recording shows no sign
+
 
 def lookup(
     recording: Path = typer.Argument(metavar="CLIP", help="A recording of one sign, up to 20 s."),
@@ -82,21 +84,20 @@ def lookup(
     )
     with progress_bars() as progress:
         found = lookup_file(request, progress)
-        drawn = sheet is not None and write_lookup_sheet(
+        drawn = (sheet is not None and not found.faults) and write_lookup_sheet(
             found, sheet, isolated=not trust, overwrite=overwrite, progress=progress
         )
-    warn_all((*found.warnings, *found.doubts))
-    if not give_json(lookup_record(found), json_target, overwrite=overwrite):
+    warn_all((*found.warnings, *found.doubts, *(f"nothing was looked up: {fault}" for fault in found.faults)))
+    is_given = give_json(lookup_record(found), json_target, overwrite=overwrite)
+    if found.faults:
+        raise typer.Exit(NO_SIGN)
+    if not is_given:
         _show(found)
         if drawn:
             say(f"wrote {sheet}")
 
 
 def _show(found: Lookup) -> None:
-    for fault in found.faults:
-        say(f"nothing was looked up: {fault}")
-    if found.faults:
-        return
     say(f"trimmed: {found.trim}")
     if not found.has_match:
         say(NO_MATCH)

@@ -175,7 +175,7 @@ def faults_of(trim: Trim, path: Path) -> tuple[str, ...]:
 
 def too_short(n_frames: int) -> str:
     """What is wrong with a clip of so many frames."""
-    return f"is too short ({n_frames} frames, {n_frames / FRAME_RATE:.1f} s)"
+    return f"is too short ({n_frames} frame{'s' * (n_frames != 1)}, {n_frames / FRAME_RATE:.1f} s)"
 
 
 @dataclass(slots=True)
