@@ -139,7 +139,13 @@ def test_landmarks_of_another_recording_are_doubted(
     write(points[:60], tmp_path / "v.pose", overwrite=True)
     for _ in range(2):  # also when its vectors were kept
         assert run(*asked) == 0
-        assert "v.pose, whose landmarks were taken, lasts 2.4 s, the video 4.0 s" in capsys.readouterr().err
+        assert "v.pose, whose landmarks are taken, lasts 2.4 s, the video 4.0 s" in capsys.readouterr().err
+    corpus = ("corpus", "check", tmp_path)
+    assert run(*corpus) == 0
+    assert "lasts 2.4 s, the video 4.0 s" in capsys.readouterr().out
+    (tmp_path / "v.pose").write_bytes(b"no landmarks")
+    assert run(*corpus) == 1
+    assert "v.pose" in capsys.readouterr().out
 
 
 def test_every_command_takes_landmarks_without_naming_a_model(

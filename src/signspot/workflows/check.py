@@ -17,7 +17,7 @@ from signspot.formats.manifests import Problem, read_corpus, read_dictionary
 from signspot.formats.pose_files import SUFFIX, read_pose
 from signspot.media.reader import VideoReader
 from signspot.text.subtitles import read_subtitles
-from signspot.workflows.landmarks import landmark_file_of
+from signspot.workflows.landmarks import landmark_file_of, strange_length
 from signspot.workflows.tracks import Progress
 
 _SMALL = FrameShape(side=16, crop=16)  # the pictures are only counted
@@ -107,7 +107,23 @@ def _with_landmarks(videos: Iterable[Path | None]) -> int:
 
 
 def _video_problems(video: Path, options: CheckOptions) -> list[Problem]:
-    """What makes a video unusable, and what should be known about it."""
+    """What makes a video, or the landmarks beside it, unusable, and what should be known about them."""
+    return _picture_problems(video, options) + _landmark_problems(video, options)
+
+
+def _landmark_problems(video: Path, options: CheckOptions) -> list[Problem]:
+    """Of the landmarks beside a video: a model that sees landmarks takes them for it."""
+    file = landmark_file_of(video)
+    if file is None or file == video:
+        return []
+    try:
+        strange = strange_length(video, read_pose(file), isolated=options.isolated)
+    except SignspotError as error:
+        return [Problem(error.where, error.what, error.fix)]
+    return [Problem(str(video), remark, is_remark=True) for remark in strange]
+
+
+def _picture_problems(video: Path, options: CheckOptions) -> list[Problem]:
     try:
         if video.suffix.lower() == SUFFIX:
             read_pose(video)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from signspot.domain.corpus import Episode
-from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, WindowGrid
 from signspot.errors import InputError, VideoError
 from signspot.features.extract import ExtractOptions, seen_box
@@ -18,16 +16,15 @@ from signspot.features.rows import RowFile
 from signspot.features.stages import StageVectors, filed_under
 from signspot.features.store import FeatureStore
 from signspot.media.landmarks import LandmarkOptions
-from signspot.media.reader import VideoReader, media_sha256
+from signspot.media.reader import media_sha256
 from signspot.spotting.multi_rate import Rates
-from signspot.workflows.landmarks import VideoLandmarks, landmark_file_of, landmarks_name, landmarks_of
+from signspot.workflows.landmarks import VideoLandmarks, landmarks_name, landmarks_of, strange_length
 from signspot.workflows.tracks import Progress, VideoTrack
 
 if TYPE_CHECKING:
     from signspot.models.landmark_embedder import LandmarkEmbedder
 
 _FEW_HANDS = 0.1  # share of frames: hands at rest are out of sight, too, but nobody rests for so long
-_OTHER_LENGTH = (1000.0, 0.05)  # ms and share of the video by which its landmarks may be shorter or longer
 
 
 def landmark_track_of(
@@ -55,7 +52,7 @@ def landmark_track_of(
     found = landmarks_of(episode.video, store=store, options=seen, progress=progress)
     if not len(found.signer.track.axis):
         raise VideoError(episode.video, "holds no frames", "give a recording of somebody who signs")
-    doubts = (*_doubts(found), *_strange(episode.video, found, options))
+    doubts = (*_doubts(found), *strange_length(episode.video, found.signer, isolated=options.isolated))
     remarks = replace(found.remarks, warnings=(*found.remarks.warnings, *doubts))
     with RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, options.stride) as file:
         rows = _embedded(found, made, file, progress)
@@ -96,20 +93,3 @@ def _doubts(found: VideoLandmarks) -> tuple[str, ...]:
     if found.hand_share < _FEW_HANDS:
         return (f"a hand was found in only {found.hand_share:.0%} of the frames: signs will be missed",)
     return ()
-
-
-def _strange(video: Path, found: VideoLandmarks, options: ExtractOptions) -> tuple[str, ...]:
-    """Why the file of landmarks beside a video may be that of another recording: it lasts longer, or less long."""
-    file = landmark_file_of(video)
-    if file is None or file == video:
-        return ()
-    try:
-        with VideoReader(video, isolated=options.isolated) as reader:
-            video_ms = reader.info.duration_ms
-    except VideoError:  # its landmarks stand for it
-        return ()
-    landmarks_ms, (least_ms, share) = len(found.signer.track.axis) * FRAME_MS, _OTHER_LENGTH
-    if video_ms is None or abs(landmarks_ms - video_ms) <= max(least_ms, share * video_ms):
-        return ()
-    lengths = f"lasts {landmarks_ms / 1000:.1f} s, the video {video_ms / 1000:.1f} s"
-    return (f"{file.name}, whose landmarks were taken, {lengths}: if it is of another recording, remove or replace it",)

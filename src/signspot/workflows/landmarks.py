@@ -12,7 +12,7 @@ from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack, WindowGrid
-from signspot.errors import InputError, MissingExtra
+from signspot.errors import InputError, MissingExtra, VideoError
 from signspot.features.shards import Remarks, as_stored
 from signspot.features.stages import filed_under
 from signspot.features.store import FeatureStore
@@ -24,6 +24,8 @@ from signspot.media.landmark_process import detector_name
 from signspot.media.landmarks import LandmarkOptions, find_landmarks
 from signspot.media.reader import VideoReader, media_sha256
 from signspot.workflows.tracks import Progress
+
+_OTHER_LENGTH = (1000.0, 0.05)  # ms and share of the video by which its landmarks may be shorter or longer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +77,23 @@ def landmarks_of(
 def landmark_file_of(video: Path) -> Path | None:
     """The .pose file that says where body and hands are: the video itself if it is one, or the one beside it."""
     return video if video.suffix.lower() == SUFFIX else landmarks_beside(video)
+
+
+def strange_length(video: Path, landmarks: SignerLandmarks, *, isolated: bool) -> tuple[str, ...]:
+    """Why the file of landmarks beside a video may be that of another recording: it lasts longer, or less long."""
+    file = landmark_file_of(video)
+    if file is None or file == video:
+        return ()
+    try:
+        with VideoReader(video, isolated=isolated) as reader:
+            video_ms = reader.info.duration_ms
+    except VideoError:  # its landmarks stand for it
+        return ()
+    landmarks_ms, (least_ms, share) = len(landmarks.track.axis) * FRAME_MS, _OTHER_LENGTH
+    if video_ms is None or abs(landmarks_ms - video_ms) <= max(least_ms, share * video_ms):
+        return ()
+    lengths = f"lasts {landmarks_ms / 1000:.1f} s, the video {video_ms / 1000:.1f} s"
+    return (f"{file.name}, whose landmarks are taken, {lengths}: if it is of another recording, remove or replace it",)
 
 
 def landmarks_name(video: Path) -> str:
