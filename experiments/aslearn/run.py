@@ -8,7 +8,8 @@ by both.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +24,14 @@ from signspot.formats.landmark_sets import Aslearn, read_aslearn
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.zoo import model_path
 from signspot.spotting.landmark_rows import raw_rows
-from signspot.spotting.multi_rate import Rates, at_house_rate, best_over_rates, multi_rate_windows
+from signspot.spotting.multi_rate import at_house_rate, best_over_rates, multi_rate_windows
 from signspot.spotting.sign_span import sign_window
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "landmark_model"))
+from places import RATES, Place, peak, placed_together
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "aslearn"
 HERE = Path(__file__).parent
-RATES = Rates(stride=2)
 COLUMNS = ("presence mAP", "word-ranking mAP", "order of the file's name", "order as recorded")
 RECORDED = {  # what is to be seen, where that is not what the file's name says
     "cheeseluncheat.mp4": ("lunch", "eat", "cheese"),
@@ -45,29 +48,37 @@ VERDICT = (
 Embed = Callable[[FloatArray], FloatArray]  # (n, 16, 258) -> (n, d) unit rows
 
 
-def scores_of(aslearn: Aslearn, embed: Embed) -> tuple[SentenceWordScores, SentenceWordScores]:
-    """Compare every sentence with every word; judged by the words of the file's name, and by those recorded."""
-    queries = []
-    for clip in aslearn.clips:
-        queries.append(sign_window(at_house_rate(clip.points, clip.seconds)))
-    entries = embed(np.stack(queries))
-    best, peak = [], []
+def curves_of(aslearn: Aslearn, embed: Embed) -> list[FloatArray]:
+    """Of each sentence, how similar each place is to each word: (n_windows, n_words)."""
+    clips = [sign_window(at_house_rate(clip.points, clip.seconds)) for clip in aslearn.clips]
+    entries, curves = embed(np.stack(clips)), []
     for sentence in aslearn.sentences:
         points = at_house_rate(sentence.points, sentence.seconds)
-        cosine = best_over_rates([embed(windows) for windows in multi_rate_windows(points, RATES)], entries)
-        best.append(cosine.max(axis=0))
-        peak.append(cosine.argmax(axis=0).astype(np.float32))
+        curves.append(best_over_rates([embed(windows) for windows in multi_rate_windows(points, RATES)], entries))
+    return curves
+
+
+def words_of(aslearn: Aslearn) -> tuple[list[list[int]], list[list[int]]]:
+    """The numbers of the words of each sentence: those of the file's name, and those recorded."""
     number = {clip.word: i for i, clip in enumerate(aslearn.clips)}
     if unknown := RECORDED.keys() - {one.name for one in aslearn.sentences}:
         raise ValueError(f"no such sentences: {sorted(unknown)}")
     named = [[number[word] for word in one.words] for one in aslearn.sentences]
     recorded = [[number[Word(word)] for word in RECORDED.get(one.name, one.words)] for one in aslearn.sentences]
-    by_name, as_recorded = (sentence_word_scores(np.stack(best), np.stack(peak), words) for words in (named, recorded))
-    return by_name, as_recorded
+    return named, recorded
 
 
-def row_of(name: str, scores: SentenceWordScores, recorded: SentenceWordScores) -> ResultRow:
+def judged(curves: Sequence[FloatArray], words: Sequence[Sequence[int]], place: Place) -> SentenceWordScores:
+    """Compare every sentence with every word; `place` decides where the words of a sentence are."""
+    peaks = np.zeros((len(curves), curves[0].shape[1]), np.float32)
+    for row, curve, signed in zip(peaks, curves, words, strict=True):
+        row[list(signed)] = place(curve[:, list(signed)])
+    return sentence_word_scores(np.stack([curve.max(axis=0) for curve in curves]), peaks, words)
+
+
+def row_of(name: str, aslearn: Aslearn, curves: Sequence[FloatArray], place: Place = peak) -> ResultRow:
     """A method's figures: presence by word, the others by sentence."""
+    scores, recorded = (judged(curves, words, place) for words in words_of(aslearn))
     order = [mean_interval(one.in_order.astype(np.float64), one.pair_sentence) for one in (scores, recorded)]
     intervals = (mean_interval(scores.presence), mean_interval(scores.ranking), *order)
     return ResultRow(name, dict(zip(COLUMNS, (_measured(interval) for interval in intervals), strict=True)))
@@ -81,9 +92,11 @@ def main(data: Path, model: LandmarkEmbedder, verdict: str) -> None:
     """Write results.json."""
     torch.set_num_threads(1)
     aslearn = read_aslearn(data)
+    raw, found = (curves_of(aslearn, embed) for embed in (raw_rows, model.embed))
     rows = (
-        row_of("raw landmarks", *scores_of(aslearn, raw_rows)),
-        row_of(model.name, *scores_of(aslearn, model.embed)),
+        row_of("raw landmarks", aslearn, raw),
+        row_of(model.name, aslearn, found),
+        row_of("... a sentence's words placed together", aslearn, found, placed_together),
     )
     results = ExperimentResults(
         name="aslearn",
