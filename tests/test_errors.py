@@ -12,10 +12,12 @@ def test_a_message_is_one_line_and_harmless_to_a_terminal() -> None:
 
 
 def test_errors_say_what_to_do() -> None:
-    assert str(UnknownWord.named("aple", ("apple",))).endswith("did you mean apple?")
+    assert str(UnknownWord.named({"aple": ("apple",)})).endswith("did you mean apple?")
+    several = UnknownWord.named({"aple": ("apple",), "zebra": ()})
+    assert str(several) == "aple, zebra: the dictionary has no entry for these words: did you mean apple?"
     assert "pip install 'signspot[pose]'" in str(MissingExtra.named("landmarks", "pose"))
 
 
 def test_an_error_can_be_copied_with_all_its_parts() -> None:
-    error = copy.copy(UnknownWord.named("aple", ("apple",)))
+    error = copy.copy(UnknownWord.named({"aple": ("apple",)}))
     assert (error.where, error.fix, error.exit_code) == ("aple", "did you mean apple?", 2)

@@ -17,6 +17,7 @@ Every message is one line: which file, what is wrong, what to do.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -65,10 +66,12 @@ class UnknownWord(InputError):
     """The dictionary holds no entry for a word."""
 
     @classmethod
-    def named(cls, word: str, near: tuple[str, ...]) -> UnknownWord:
-        """Say which word is missing and which of the dictionary's words look like it."""
+    def named(cls, words: Mapping[str, tuple[str, ...]]) -> UnknownWord:
+        """Say which words are missing; for each, which of the dictionary's words look like it."""
+        near = [alike for some in words.values() for alike in some]
         fix = f"did you mean {', '.join(near)}?" if near else "`signspot dictionary check DIR --words` lists them"
-        return cls(word, "the dictionary has no entry for this word", fix)
+        missing = "this word" if len(words) == 1 else "these words"
+        return cls(", ".join(words), f"the dictionary has no entry for {missing}", fix)
 
 
 class OutputExists(InputError):

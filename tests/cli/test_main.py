@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +18,12 @@ from PIL import Image
 
 import signspot
 from signspot.cli import main as cli
+from signspot.domain.corpus import Episode
+from signspot.domain.results import VideoAnswer
 from signspot.formats.eaf import read_eaf
 from signspot.formats.tables import read_spottings, spotting_record
 from signspot.media.writer import VideoWriter
-from signspot.workflows.spot import SpotOptions
+from signspot.workflows.spot import SpotOptions, spot_prepared
 from signspot.world.colours import ToyWorld
 
 
@@ -83,7 +86,8 @@ def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsy
         (["embed", "V", "-m", "colour", "--box", "60%,0,50%,1"], "is empty: left comes before right"),
         (["spot", "V", "apple", "-d", "D", "--csv", "V"], "is an input and is never written to"),
         (["spot", "V", "apple", "-d", "D", "--eaf", "V", "--overwrite"], "is an input and is never written to"),
-        (["annotate", "V", "-d", "D", "--csv", "x.csv"], "name them with --subtitles"),
+        (["annotate", "C", "-d", "D", "--csv", "T"], "name them with --subtitles"),
+        (["annotate", "V", "-d", "D", "--vtt", "S", "--overwrite"], "is an input and is never written to"),
         (["spot", "V", "apple", "-d", "D", "--csv", "T", "--vtt", "T"], "is named for two outputs"),
         (["spot", "V", "apple", "-d", "D", "--csv", "no/such/folder.csv"], "the folder to write to does not exist"),
         (["spot", "V", "apple", "-d", "D", "--subtitles", "V"], "V"),
@@ -96,6 +100,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     arguments: list[str], message: str, toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = {"V": toy_world.broadcast, "D": toy_world.dictionary, "T": tmp_path / "t.csv"}
+    names |= {"S": toy_world.subtitles, "C": toy_world.dictionary / "tree_1.mp4"}
     code = cli.run([str(names.get(word, word)) for word in arguments])
     captured = capsys.readouterr()
     assert code == 2
@@ -314,7 +319,7 @@ def test_a_corpus_check_pairs_videos_with_subtitles(
     assert cli.run(["corpus", "check", str(corpus), "--full"]) == 0
     printed = capsys.readouterr().out
     assert "2 videos · 0 with a .pose file · 1 with subtitles · 9 subtitle cues" in printed
-    assert "half.mp4: partial, " in printed
+    assert "half.mp4: partial, " in printed and "no problems found, 2 to know" in printed
 
 
 def test_checks_name_boxes_outside_their_picture(
@@ -325,7 +330,7 @@ def test_checks_name_boxes_outside_their_picture(
     columns = "box_left,box_top,box_right,box_bottom"
     (tmp_path / "corpus.csv").write_text(f"video,{columns}\na.mp4,0.1,0.1,1.2,1\nb.mp4,0,0,1,0.5\n")
     (tmp_path / "dictionary.csv").write_text(f"word,file,{columns}\na,a.mp4,0.1,0.1,1.2,1\nb,b.mp4,0,0,1,0.5\n")
-    for kind, counted in (("corpus", "1 videos"), ("dictionary", "1 words")):
+    for kind, counted in (("corpus", "1 video ·"), ("dictionary", "1 word ·")):
         assert cli.run([kind, "check", str(tmp_path)]) == 1
         printed = capsys.readouterr().out
         assert counted in printed
@@ -373,6 +378,26 @@ def test_an_interruption_is_exit_code_130(
     monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", interrupt)
     assert spot(toy_world, "apple") == 130
     assert capsys.readouterr().err == "signspot: interrupted; what was finished is kept\n"
+
+
+def test_the_table_of_an_interrupted_batch_is_said_to_be_partial(
+    toy_world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "videos").mkdir()
+    for name in ("a.mp4", "b.mp4"):
+        shutil.copy(toy_world.broadcast, tmp_path / "videos" / name)
+
+    def interrupted(episode: Episode, *more: Any) -> VideoAnswer:
+        if episode.video_id == "b":
+            raise KeyboardInterrupt
+        return spot_prepared(episode, *more)
+
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", interrupted)
+    assert spot(toy_world, "apple", "--csv", "all.csv", source=tmp_path / "videos") == 130
+    said = capsys.readouterr().err
+    assert "all.csv: only the videos that were finished; repeat with --overwrite to have all" in said
+    assert {one.video_id for one in read_spottings(tmp_path / "all.csv")} == {"a"}
 
 
 def test_nothing_is_asked_of_a_network(toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -83,4 +83,11 @@ def test_json_says_the_same_on_the_screen_in_a_file_and_in_a_batch(
     assert run([*asked[:1], "news.mp4", "-s", "news.vtt", *asked[1:], str(tmp_path / "one.json")]) == 0
     assert run([*asked[:1], "corpus", *asked[1:], str(tmp_path / "all.json")]) == 0
     one, (first, *_) = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("one", "all"))
+    capsys.readouterr()
+    assert run([*asked[:1], "corpus", *asked[1:-1], "--vtt", "corpus", "--overwrite"]) == 2
+    assert "corpus/news0.vtt: is an input and is never written to: choose another folder" in capsys.readouterr().err
+    assert run(["annotate", "news.mp4", *asked[1:-1]]) == 0
+    printed = capsys.readouterr()
+    assert "news.mp4: the subtitles beside it are taken: news.vtt" in printed.err
+    assert "8 of 9 mentions" in printed.out and "was not written: add --eaf" in printed.out
     assert one == shown and first["unexplained"] == shown["unexplained"] and first["known_words"]["n"] == 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from signspot.cli.shared_options import (
     STRIDE,
     Comparing,
 )
-from signspot.cli.show import print_json, warn, warn_of
+from signspot.cli.show import partial_tables_are_told, print_json, warn, warn_of
 from signspot.errors import one_line
 from signspot.workflows.outputs import SHARED, Outputs
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
@@ -38,7 +38,7 @@ def annotate(
     source: Path = typer.Argument(metavar="VIDEO", help="A video, an ELAN file, or a corpus: folder, .csv or .json."),
     dictionary: Path = DICTIONARY,
     subtitles: Path | None = typer.Option(
-        None, "--subtitles", "-s", help="What is said; of a corpus, a folder, or without it those that it names."
+        None, "--subtitles", "-s", help="What is said; of a corpus, a folder. Without it: beside the videos."
     ),
     synonyms: bool = typer.Option(False, "--synonyms", help="Also signs that the dictionary files under both words."),
     stride: int = STRIDE,
@@ -80,8 +80,8 @@ def annotate(
 def _show_all(request: SpotRequest, to_screen: bool) -> None:
     from signspot.workflows.annotate import KnownWords
 
-    records, failed, known = [], 0, KnownWords(0, 0, 0, 0)
-    with progress_bars() as progress:
+    records, failed, known, coverage = [], 0, KnownWords(0, 0, 0, 0), _Coverage()
+    with progress_bars() as progress, partial_tables_are_told(request):
         for outcome in spot_files(request, progress):
             progress.clear()
             for remark in outcome.remarks:
@@ -92,12 +92,17 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
                 continue
             known = known + outcome.known_words if outcome.known_words is not None else known
             records.append(_shown(outcome, to_screen, names_words=not request.is_batch))
+            coverage.add(outcome.annotated)
     if to_screen:
         print_json(records if request.is_batch else records[0])
     else:
+        if coverage.unlisted:
+            typer.echo(str(coverage))
         for kind, path in request.outputs.paths.items():
             if request.is_batch and kind in SHARED:
                 typer.echo(one_line(f"wrote {path}"))
+        if not request.outputs.paths:
+            typer.echo("where they are signed was not written: add --eaf, --vtt, --csv or --json")
         if known.accuracy is not None:
             typer.echo(
                 f"{known.n} annotated signs near a subtitle that mentions them: {known.accuracy:.1%} localised, the "
@@ -117,8 +122,6 @@ def _shown(outcome: Outcome, to_screen: bool, *, names_words: bool) -> dict[str,
         typer.echo(one_line(f"{answer.video_id}: {_summary(annotated)}"))
         if names_words and annotated.unexplained:
             typer.echo(one_line(f"no sign found for: {_words(annotated)}"))
-        if names_words and annotated.unlisted:
-            typer.echo(_coverage(annotated))
         for path in outcome.written:
             typer.echo(one_line(f"wrote {path}"))
     return outcome.record
@@ -132,11 +135,22 @@ def _words(annotated: Annotated) -> str:
     return ", ".join(named) + (f" and {rest} more words (--json lists all)" if rest else "")
 
 
-def _coverage(annotated: Annotated) -> str:
+@dataclass(slots=True)
+class _Coverage:
     """How much of the subtitles the dictionary covers."""
-    n_listed = len({mention.word for mention in annotated.mentions})
-    total = n_listed + len(annotated.unlisted)
-    return f"{n_listed} of {total} different words in the subtitles are in the dictionary (--json lists the others)"
+
+    listed: set[str] = field(default_factory=set)
+    unlisted: set[str] = field(default_factory=set)
+
+    def add(self, annotated: Annotated | None) -> None:
+        """Count the words of one video."""
+        if annotated is not None:
+            self.listed |= {mention.word for mention in annotated.mentions}
+            self.unlisted |= set(annotated.unlisted)
+
+    def __str__(self) -> str:
+        n_listed, n_all = len(self.listed), len(self.listed | self.unlisted)
+        return f"{n_listed} of {n_all} different words in the subtitles are in the dictionary (--json lists the others)"
 
 
 def _summary(annotated: Annotated) -> str:

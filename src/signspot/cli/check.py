@@ -74,15 +74,20 @@ def _leave(result: Check) -> None:
         raise typer.Exit(PROBLEMS_FOUND)
 
 
+def _counted(what: str, count: int) -> str:
+    """One of many videos is a video; "with subtitles" stays as it is."""
+    return what.removesuffix("s") if count == 1 and not what.startswith("with") else what
+
+
 def _show(result: Check, json_target: Path | None, *, overwrite: bool = False) -> None:
     if json_target is None:
-        counts = " · ".join(f"{count:,} {what}" for what, count in result.counts)
+        counts = " · ".join(f"{count:,} {_counted(what, count)}" for what, count in result.counts)
         typer.echo(one_line(f"{result.name}: {counts}"))
         for title, rows in (("cannot be used", result.problems), ("to know", result.remarks)):
             for row in rows:
                 typer.echo(f"{title}: {row}")
         if not result.problems:
-            typer.echo("no problems found")
+            typer.echo(f"no problems found, {len(result.remarks)} to know" if result.remarks else "no problems found")
     else:
         record = dataclasses.asdict(result) | {"counts": dict(result.counts), "words": dict(result.words)}
         print_json(record) if str(json_target) == "-" else write_json(record, json_target, overwrite=overwrite)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -13,6 +16,10 @@ from rich.text import Text
 from signspot.domain.results import VideoAnswer, WordAnswer
 from signspot.errors import one_line
 from signspot.formats.spotting_rows import clock
+from signspot.workflows.outputs import SHARED
+
+if TYPE_CHECKING:
+    from signspot.workflows.spot_files import SpotRequest
 
 
 def warn(message: str) -> None:
@@ -25,6 +32,18 @@ def warn_of(answer: VideoAnswer) -> None:
     messages = [message for message in (answer.partial, *answer.warnings) if message]
     if messages:
         warn(f"{answer.video_id}: {'; '.join(messages)}")
+
+
+@contextmanager
+def partial_tables_are_told(request: SpotRequest) -> Iterator[None]:
+    """Where somebody interrupts a batch, say that its tables hold the videos that were finished."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        tables = [str(path) for kind, path in request.outputs.paths.items() if kind in SHARED and path.exists()]
+        if request.is_batch and tables:
+            warn(f"{', '.join(tables)}: only the videos that were finished; repeat with --overwrite to have all")
+        raise
 
 
 def print_json(value: object) -> None:

@@ -10,7 +10,7 @@ from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
 from signspot.cli.search_options import Looking, SpotFiles, SubtitleTimes, Sureness
 from signspot.cli.shared_options import FAILURES, FAILURES_FOUND, JSON, OVERWRITE, STANDARD_OUTPUT, Comparing
-from signspot.cli.show import print_answer, print_json, warn, warn_of
+from signspot.cli.show import partial_tables_are_told, print_answer, print_json, warn, warn_of
 from signspot.errors import one_line
 from signspot.workflows.outputs import SHARED, Outputs
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
@@ -70,7 +70,7 @@ def spot(
 
 def _show_all(request: SpotRequest, to_screen: bool) -> None:
     records, failed, total = [], 0, 0
-    with progress_bars() as progress:
+    with progress_bars() as progress, partial_tables_are_told(request):
         for outcome in spot_files(request, progress):
             progress.clear()
             total += 1

@@ -51,6 +51,7 @@ class Output(Enum):
 
 TABLES = frozenset({Output.CSV, Output.JSONL, Output.PARQUET})
 SHARED = TABLES | {Output.JSON, Output.BOBSL, Output.CHALLENGE}  # one file for all videos of a batch
+_INPUT = "is an input and is never written to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
     `batch` names the videos that each get a file of their own.
     """
     seen: set[Path] = set()
+    given_files = {given.resolve() for given in inputs}
     for kind, path in outputs.paths.items():
         if path.resolve() in seen:
             raise InputError(path, "is named for two outputs", "give each output a name of its own")
@@ -102,12 +104,14 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
         # An ELAN file is the one thing people extend in place, and only when they say so.
         is_extended = kind is Output.EAF and path.suffix.lower() == Output.EAF.value
         if not is_extended and path.is_file() and any(_same(path, given) for given in inputs):
-            raise InputError(path, "is an input and is never written to", "choose another name")
+            raise InputError(path, _INPUT, "choose another name")
         if batch is None or kind in SHARED:
             refuse_existing(path, overwrite=outputs.overwrite)
         else:
             _refuse_file(path)
             for existing in (path / f"{video_id}{kind.value}" for video_id in batch):
+                if existing.resolve() in given_files:
+                    raise InputError(existing, _INPUT, "choose another folder")
                 if existing.exists():
                     refuse_existing(existing, overwrite=outputs.overwrite)
 

@@ -152,14 +152,17 @@ def known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptio
             raise InputError("subtitles", what, "check their times and language, and the dictionary")
         return tuple(sorted(mentioned))
     wanted: dict[Word, None] = {}
+    unknown: dict[str, tuple[str, ...]] = {}
     for text in words:
         try:
             word = normalise(text, options.language)
         except ValueError as error:
             raise InputError(repr(text), str(error), "name a word of the dictionary") from error
         if word not in vocabulary:
-            raise UnknownWord.named(text, vocabulary.near(word))
+            unknown[text] = vocabulary.near(word)
         wanted[word] = None
+    if unknown:
+        raise UnknownWord.named(unknown)
     return tuple(wanted)
 
 

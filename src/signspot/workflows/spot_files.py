@@ -124,7 +124,7 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
     episodes, unusable = corpus.episodes, _unusable(corpus)
     run = _prepared(request, corpus, progress)
     if not request.is_batch:
-        remarks = run.query.warnings + _chosen_video(request.source, elan)
+        remarks = run.query.warnings + _chosen_video(request.source, elan) + _chosen_subtitles(episodes[0], request)
         yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
         return
     found = _Found(vocabulary=run.query.dictionary.vocabulary)
@@ -176,7 +176,8 @@ def _corpus(request: SpotRequest, elan: ElanDocument | None) -> CorpusSource:
     """The videos to search, with their subtitles and annotations."""
     if not request.is_batch:
         video = request.source if elan is None else _linked_video(request.source, elan).path
-        return CorpusSource((Episode(video_id=request.source.stem, video=video, subtitles=request.subtitles),))
+        subtitles = request.subtitles or (_beside(video) if request.explain else None)
+        return CorpusSource((Episode(video_id=request.source.stem, video=video, subtitles=subtitles),))
     source = read_corpus(request.source)
     if request.subtitles is None and request.explain:
         return source
@@ -204,8 +205,8 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, progress: Progress | N
     vocabulary = _vocabulary(request.vocabulary)
     dictionary = shelf.dictionary if vocabulary is None else with_type_ids(shelf.dictionary, vocabulary)
     named = (request.source, request.dictionary, request.subtitles, request.vocabulary)
-    clips = (entry.video for entry in dictionary)
-    inputs = tuple(path for path in (*named, *(e.video for e in episodes), *clips) if path)
+    read = (path for episode in episodes for path in (episode.video, episode.subtitles))
+    inputs = tuple(path for path in (*named, *read, *(entry.video for entry in dictionary)) if path)
     check_outputs(request.outputs, inputs, tuple(e.video_id for e in episodes) if request.is_batch else None)
     if Output.VIDEO in request.outputs.paths:
         _refuse_without_pictures(episodes)
@@ -348,6 +349,18 @@ def _subtitles_by_stem(folder: Path) -> dict[str, Path]:
     found = (path for path in folder.iterdir() if path.suffix.lower() in suffixes and path.is_file())
     files = sorted(found, key=lambda path: (-len(path.name), path.name))
     return {stem: path for path in files for stem in (path.stem, path.name.split(".")[0])}
+
+
+def _beside(video: Path) -> Path | None:
+    """The subtitles that have the name of a video and lie beside it."""
+    return _subtitles_by_stem(video.parent).get(video.stem) if video.is_file() else None
+
+
+def _chosen_subtitles(episode: Episode, request: SpotRequest) -> tuple[str, ...]:
+    """Which subtitles were taken without being named."""
+    if episode.subtitles is None or request.subtitles is not None:
+        return ()
+    return (f"{episode.video.name}: the subtitles beside it are taken: {episode.subtitles.name}",)
 
 
 def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
