@@ -68,7 +68,7 @@ class UnknownWord(InputError):
     @classmethod
     def named(cls, words: Mapping[str, tuple[str, ...]]) -> UnknownWord:
         """Say which words are missing; for each, which of the dictionary's words look like it."""
-        near = [alike for some in words.values() for alike in some]
+        near = dict.fromkeys(alike for some in words.values() for alike in some)
         fix = f"did you mean {', '.join(near)}?" if near else "`signspot dictionary check DIR --words` lists them"
         missing = "this word" if len(words) == 1 else "these words"
         return cls(", ".join(words), f"the dictionary has no entry for {missing}", fix)
