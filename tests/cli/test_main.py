@@ -320,6 +320,10 @@ def test_a_corpus_check_pairs_videos_with_subtitles(
     printed = capsys.readouterr().out
     assert "2 videos · 0 with a .pose file · 1 with subtitles · 9 subtitle cues" in printed
     assert "half.mp4: partial, " in printed and "no problems found, 2 to know" in printed
+    with (corpus / toy_world.subtitles.name).open("a", encoding="utf-8") as file:
+        file.write("\n00:10:00.000 --> 00:10:02.000\nToo late.\n")
+    assert cli.run(["corpus", "check", str(corpus)]) == 0
+    assert "1 of 10 subtitles begin after the video's end" in capsys.readouterr().out
 
 
 def test_checks_name_boxes_outside_their_picture(

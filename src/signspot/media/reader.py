@@ -23,12 +23,13 @@ import numpy as np
 from signspot.domain.boxes import SignerBox
 from signspot.domain.spans import TimeAxis
 from signspot.domain.tracks import FrameShape
+from signspot.errors import VideoError
 from signspot.media.decoder import Decoder
 from signspot.media.files import media_sha256
 from signspot.media.isolation import IsolatedDecoder, shared_decoding
 from signspot.media.video import Frame, Limits, ReadReport, ReadRequest, VideoInfo
 
-__all__ = ["Frame", "Limits", "ReadReport", "VideoInfo", "VideoReader", "media_sha256", "shared_decoding"]
+__all__ = ["Frame", "Limits", "ReadReport", "VideoInfo", "VideoReader", "claimed_ms", "media_sha256", "shared_decoding"]
 
 _DEFAULT_LIMITS = Limits()
 
@@ -98,3 +99,12 @@ class VideoReader:
             self._report = ReadReport(axis, outcome.partial, outcome.warnings)
         finally:
             self.close()
+
+
+def claimed_ms(path: Path, *, isolated: bool = True) -> float | None:
+    """How long a video says that it lasts; None where it does not say, or cannot be read."""
+    try:
+        with VideoReader(path, isolated=isolated) as reader:
+            return reader.info.duration_ms
+    except VideoError:
+        return None

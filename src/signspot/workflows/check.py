@@ -15,9 +15,10 @@ from signspot.domain.words import Word
 from signspot.errors import SignspotError
 from signspot.formats.manifests import Problem, read_corpus, read_dictionary
 from signspot.formats.pose_files import SUFFIX, read_pose
-from signspot.media.reader import VideoReader
+from signspot.media.reader import VideoReader, claimed_ms
 from signspot.text.subtitles import read_subtitles
 from signspot.workflows.landmarks import landmark_file_of, strange_length
+from signspot.workflows.spot import late_subtitles
 from signspot.workflows.tracks import Progress
 
 _SMALL = FrameShape(side=16, crop=16)  # the pictures are only counted
@@ -82,7 +83,7 @@ def check_corpus(path: Path | str, options: CheckOptions = CheckOptions(), progr
     usable, cues, subtitled = [], 0, 0
     for done, episode in enumerate(source.episodes, start=1):
         found = _video_problems(episode.video, options)
-        of_subtitles, n_cues = _subtitle_problems(episode)
+        of_subtitles, n_cues = _subtitle_problems(episode, options)
         problems += found + of_subtitles
         cues += n_cues
         subtitled += n_cues > 0
@@ -141,7 +142,7 @@ def _picture_problems(video: Path, options: CheckOptions) -> list[Problem]:
     return [Problem(str(video), warning, is_remark=True) for warning in report.warnings]
 
 
-def _subtitle_problems(episode: Episode) -> tuple[list[Problem], int]:
+def _subtitle_problems(episode: Episode, options: CheckOptions) -> tuple[list[Problem], int]:
     """What makes a subtitle file unusable or should be known about it, and how many cues it has."""
     if episode.subtitles is None:
         return [Problem(str(episode.video), "has no subtitles", is_remark=True)], 0
@@ -149,4 +150,7 @@ def _subtitle_problems(episode: Episode) -> tuple[list[Problem], int]:
         read = read_subtitles(episode.subtitles)
     except SignspotError as error:
         return [Problem(error.where, error.what, error.fix)], 0
-    return [Problem(str(episode.subtitles), warning, is_remark=True) for warning in read.warnings], len(read.subtitles)
+    length_ms = claimed_ms(episode.video, isolated=options.isolated)
+    late = () if length_ms is None else late_subtitles(read.subtitles, length_ms)
+    remarks = [Problem(str(episode.subtitles), warning, is_remark=True) for warning in (*read.warnings, *late)]
+    return remarks, len(read.subtitles)

@@ -12,7 +12,7 @@ from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack, WindowGrid
-from signspot.errors import InputError, MissingExtra, VideoError
+from signspot.errors import InputError, MissingExtra
 from signspot.features.shards import Remarks, as_stored
 from signspot.features.stages import filed_under
 from signspot.features.store import FeatureStore
@@ -22,7 +22,7 @@ from signspot.formats.pose_files import SUFFIX, landmarks_beside, read_pose, wri
 from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
 from signspot.media.landmark_process import detector_name
 from signspot.media.landmarks import LandmarkOptions, find_landmarks
-from signspot.media.reader import VideoReader, media_sha256
+from signspot.media.reader import VideoReader, claimed_ms, media_sha256
 from signspot.workflows.tracks import Progress
 
 _OTHER_LENGTH = (1000.0, 0.05)  # ms and share of the video by which its landmarks may be shorter or longer
@@ -84,11 +84,7 @@ def strange_length(video: Path, landmarks: SignerLandmarks, *, isolated: bool) -
     file = landmark_file_of(video)
     if file is None or file == video:
         return ()
-    try:
-        with VideoReader(video, isolated=isolated) as reader:
-            video_ms = reader.info.duration_ms
-    except VideoError:  # its landmarks stand for it
-        return ()
+    video_ms = claimed_ms(video, isolated=isolated)
     landmarks_ms, (least_ms, share) = len(landmarks.track.axis) * FRAME_MS, _OTHER_LENGTH
     if video_ms is None or abs(landmarks_ms - video_ms) <= max(least_ms, share * video_ms):
         return ()

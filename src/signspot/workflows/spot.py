@@ -195,7 +195,7 @@ def spot_prepared(
         threshold=search.lowest_cosine(answers),
         duration_ms=duration_ms,
         partial=read.remarks.partial,
-        warnings=(*read.remarks.warnings, *_late(options.subtitles or (), duration_ms)),
+        warnings=(*read.remarks.warnings, *late_subtitles(options.subtitles or (), duration_ms)),
         least_presence=search.least_presence,
     )
 
@@ -305,7 +305,7 @@ def mentions_of(
     return {word: tuple(where) for word, where in found.items()}
 
 
-def _late(subtitles: Sequence[Subtitle], duration_ms: int) -> tuple[str, ...]:
+def late_subtitles(subtitles: Sequence[Subtitle], duration_ms: float) -> tuple[str, ...]:
     """Whether subtitles lie where there is no video: they may be those of another one, or their times be off."""
     n_late = sum(subtitle.span_ms.start >= duration_ms for subtitle in subtitles)
     if not n_late:
