@@ -34,7 +34,9 @@ def test_the_trunk_alone_gives_its_own_vectors(tmp_path: Path, trunk: type, stri
     track = embed_video(episode, model, options=options).track
     frames = pixels_of(episode.video)
     expected = model.trunk_vectors(frames[track.grid.starts()[:, None] + np.arange(CLIP_LENGTH)])
-    np.testing.assert_allclose(track.vectors, expected, rtol=1e-4, atol=1e-4)
+    # Against the length of a vector: both are sums in float32, in another order, and single numbers near zero differ.
+    error = np.linalg.norm(track.vectors - expected, axis=1) / np.linalg.norm(expected, axis=1)
+    assert error.max() < 2e-5
     assert not track.unit_rows
     assert track.fingerprint == model.trunk_fingerprint != model.fingerprint
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.tracks import Pixels
 from signspot.errors import EnvironmentProblem, InputError, OutputExists, VideoError
+from signspot.media import writer as writer_module
 from signspot.media.writer import VideoWriter, write_overlay
 from tests.media.answers import video_answer
 
@@ -87,6 +88,21 @@ def test_equal_input_gives_equal_bytes_on_any_number_of_processors(tmp_path: Pat
     finally:
         os.sched_setaffinity(0, processors)
     assert len({(tmp_path / name).read_bytes() for name in ("a.mp4", "b.mp4", "c.mp4")}) == 1
+
+
+def test_equal_input_gives_equal_bytes_on_any_kind_of_processor(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    squares = np.kron(noise, np.ones((8, 8, 1), np.uint8))
+    moving = [np.roll(squares, (number, 3 * number), axis=(0, 1)) for number in range(30)]
+    for name, processor in (("this.mp4", ""), ("plain.mp4", ":asm=0"), ("sse.mp4", ":asm=SSE2")):
+        options = dict(writer_module._ENCODER_OPTIONS)
+        options["x264-params"] += processor  # what the encoder believes to run on
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(writer_module, "_ENCODER_OPTIONS", options)
+            with VideoWriter(tmp_path / name, width=64, height=64) as writer:
+                for number, pixels in enumerate(moving):
+                    writer.write(pixels, number * 40)
+    assert len({(tmp_path / name).read_bytes() for name in ("this.mp4", "plain.mp4", "sse.mp4")}) == 1
 
 
 @pytest.mark.parametrize("size", [(63, 48), (64, 47), (17, 33), (1, 1)])

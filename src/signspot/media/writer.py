@@ -24,8 +24,9 @@ _TICKS_PER_SECOND = 90_000  # of the MPEG clock: exact for 25, 29.97 and 60 pict
 _TICK = Fraction(1, _TICKS_PER_SECOND)
 _MAX_SIDE = 8192
 _BT709 = 1  # the code of the ITU-T H.273 tables for colour primaries and transfer
-# Key pictures every two seconds: jumping is quick.
-_ENCODER_OPTIONS = {"preset": "veryfast", "crf": "21", "g": "50"}
+# Key pictures every two seconds: jumping is quick. The encoder's shortcuts for one kind of processor give other bytes on
+# others and, with AVX-512, from one time to the next: they are left out.
+_ENCODER_OPTIONS = {"preset": "veryfast", "crf": "21", "g": "50", "x264-params": "cpu-independent=1"}
 _OVERLAY_THREADS = 2  # the encoder takes most of the time
 # The index comes first, so that browsers start at once; no date or version, so that equal input gives equal bytes.
 # A late start is stored in ticks of the movie's own clock, which by default has only whole milliseconds.
@@ -36,7 +37,7 @@ class VideoWriter:
     """Writes pictures of one size, each at its own time; the file appears when the `with` block ends well.
 
     A side of odd length grows by one pixel, as H.264 in its common form needs even sides. The bytes depend on
-    `threads`, which is therefore never taken from the number of processors.
+    `threads`, which is therefore never taken from the number of processors, and not on the kind of processor.
     """
 
     def __init__(self, path: Path, *, width: int, height: int, overwrite: bool = False, threads: int = 1) -> None:
