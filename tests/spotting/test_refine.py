@@ -95,6 +95,6 @@ def test_parted_spans_do_not_overlap_and_keep_their_middles(steps: list[tuple[in
     assert set(alone) <= set(found)
 
 
-def test_the_middle_of_a_long_span_is_as_long_as_a_sign() -> None:
-    assert middle_of(FrameSpan(20, 41)) == FrameSpan(25, 35)
-    assert middle_of(FrameSpan(20, 27)) == FrameSpan(20, 27)
+def test_the_middle_of_a_span_is_what_no_other_sign_can_have() -> None:
+    assert middle_of(FrameSpan(20, 41)) == FrameSpan(27, 33)
+    assert middle_of(FrameSpan(20, 25)) == FrameSpan(20, 25)

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import signspot
@@ -14,6 +15,7 @@ from signspot.errors import InputError
 from signspot.evaluation.overlap import SignSpan
 from signspot.formats.bobsl import read_bobsl_spottings
 from signspot.formats.challenge import read_challenge
+from signspot.spotting.occurrences import window_near
 from signspot.workflows.annotate import Annotated, KnownWords, annotate, explained, known_words
 from signspot.workflows.outputs import Output, write_corpus_json
 from signspot.workflows.spot import SpotOptions, spot
@@ -55,6 +57,38 @@ def test_every_mention_that_is_signed_is_explained_by_its_sign_and_the_other_by_
     (unexplained,) = annotated.unexplained
     assert unexplained.word == "house"  # in a subtitle, and never signed
     assert annotated.n_explained == len(toy_world.truth)
+
+
+def test_where_each_mention_would_be_is_said_found_or_not(annotated: Annotated) -> None:
+    for mention in annotated.mentions:
+        assert mention.likely is not None
+        near = mention.subtitle.span_ms.padded(2000, 2000)
+        assert near.start <= mention.likely.time_ms < near.stop
+        if mention.spotting is None:
+            assert mention.likely.cosine < annotated.answer.threshold
+        else:
+            assert mention.spotting.span_ms.start <= mention.likely.time_ms < mention.spotting.span_ms.stop
+
+
+def test_the_other_words_of_a_subtitle_count_against_a_place(
+    annotated: Annotated, dictionary: signspot.Dictionary
+) -> None:
+    """*apple* is made to resemble the sign of *tree* a little more than its own, as *eat* resembles *lunch*."""
+    tree, apple = (next(one for one in annotated if one.word == word) for word in ("tree", "apple"))
+    both = MillisSpan.of(min(tree.span_ms.start, apple.span_ms.start), max(tree.span_ms.stop, apple.span_ms.stop))
+    words = {word.word: word for word in annotated.answer.words if word.word in (Word("tree"), Word("apple"))}
+    curve = np.zeros(len(words[Word("apple")].similarity.grid), np.float32)
+    for spotting, height in ((apple, 0.90), (tree, 0.92)):
+        curve[window_near(words[Word("apple")].similarity.grid, spotting.frame)] = height
+    similarity = words[Word("apple")].similarity
+    confused = dataclasses.replace(similarity, entries=similarity.entries[:1], cosine=curve[:, None])
+    words[Word("apple")] = dataclasses.replace(words[Word("apple")], similarity=confused, spottings=())
+    answer = dataclasses.replace(annotated.answer, words=tuple(words.values()))
+    for text, place in (("An apple.", tree), ("An apple and a tree.", apple)):
+        options = dataclasses.replace(TRUSTED, subtitles=(Subtitle(both, text),))
+        mention = explained(answer, options, dictionary.vocabulary).mentions[0]
+        assert mention.word == "apple" and mention.likely is not None
+        assert mention.likely.time_ms == pytest.approx(similarity.axis.time_of(place.frame), abs=1)
 
 
 def test_spans_do_not_overlap(annotated: Annotated) -> None:

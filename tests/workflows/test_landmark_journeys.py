@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 import signspot
 from signspot.cli import main as cli
 from signspot.formats.pose_files import read_pose
 from signspot.media.landmark_layout import in_picture_heights
+from signspot.models.checkpoints import load_checkpoint, networks_of, save_checkpoint
 from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.models.landmark_encoder import LandmarkEncoder
+from signspot.models.networks import state_of
 from signspot.models.zoo import model_path
 from signspot.spotting.multi_rate import Rates, best_over_rates, multi_rate_windows
 from signspot.spotting.sign_span import sign_window
@@ -97,6 +102,38 @@ def test_a_sign_of_the_other_hand_is_the_same_sign_if_asked_for(
     # The model learned to take mirror images for the same sign, so it misses little without the option.
     assert mirrored == pytest.approx(1, abs=5e-4) and plain is not None and plain < 1 - 2e-3
     assert "--rates changes nothing" in answer.warnings[0]
+
+
+def test_without_a_dictionary_the_words_that_the_model_learned_are_named(
+    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy of the model that learned our words: the direction of each is the vector of its clip."""
+    checkpoint = load_checkpoint(model_path("landmark-v1"))
+    trunk, head = networks_of(checkpoint)
+    assert isinstance(trunk, LandmarkEncoder) and head is not None and head.logits is not None
+    clips = [read_pose(desk / "dictionary" / f"{word}.pose") for word in WORDS]
+    windows = [sign_window(in_picture_heights(np.asarray(one.track.points), one.aspect)) for one in clips]
+    vectors = LandmarkEmbedder(trunk, head, name="m").embed(np.stack(windows))
+    head.logits.weight.data[: len(WORDS)] = 3 * torch.from_numpy(vectors)
+    words = (*WORDS, *checkpoint.card.vocabulary[len(WORDS) :])
+    card = dataclasses.replace(checkpoint.card, vocabulary=words)
+    save_checkpoint(tmp_path / "taught.safetensors", state_of(trunk, head), card)
+    for word in WORDS:
+        recording = desk / "dictionary" / f"{word}.pose"
+        assert run("lookup", recording, "--model", tmp_path / "taught.safetensors", "--json") == 0
+        first, *_ = json.loads(capsys.readouterr().out)["guesses"]
+        assert first["word"] == word and first["cosine"] == pytest.approx(1, abs=1e-3) and first["band"] == "likely"
+
+
+def test_the_shipped_model_names_words_by_itself_and_pictures_need_a_dictionary(
+    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = desk / "dictionary" / f"{WORDS[0]}.pose"
+    assert run("lookup", recording, "--sheet", tmp_path / "sheet.png") == 0
+    said = capsys.readouterr()
+    assert said.out.count("learned by landmark-v1") == 6 and (tmp_path / "sheet.png").exists()
+    assert run("lookup", coloured_video(tmp_path / "red.mp4", [[200, 0, 0]] * 20), "--model", "colour") == 2
+    assert "colour: knows no words by itself: give --dictionary, or use landmark-v1" in capsys.readouterr().err
 
 
 def test_vectors_are_kept_by_the_content_of_the_landmarks(

@@ -24,11 +24,12 @@ from signspot.cli.shared_options import (
 )
 from signspot.cli.show import partial_tables_are_told, print_json, warn, warn_of
 from signspot.errors import one_line
+from signspot.formats.spotting_rows import clock
 from signspot.workflows.outputs import SHARED, Outputs
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 
 if TYPE_CHECKING:
-    from signspot.workflows.annotate import Annotated
+    from signspot.workflows.annotate import Annotated, LikelyPlace
 
 _NAMED = 12  # words
 
@@ -130,9 +131,14 @@ def _shown(outcome: Outcome, to_screen: bool, *, names_words: bool) -> dict[str,
 def _words(annotated: Annotated) -> str:
     """The words without a sign, and how often each is mentioned in vain."""
     counts = Counter(mention.word for mention in annotated.unexplained).most_common()
-    named = [word if n == 1 else f"{word} ({n} times)" for word, n in counts[:_NAMED]]
+    likely = {mention.word: mention.likely for mention in annotated.unexplained}
+    named = [f"{word} ({n} times)" if n > 1 else f"{word}{_likeliest(likely[word])}" for word, n in counts[:_NAMED]]
     rest = len(counts) - len(named)
     return ", ".join(named) + (f" and {rest} more words (--json lists all)" if rest else "")
+
+
+def _likeliest(place: LikelyPlace | None) -> str:
+    return "" if place is None else f" (likeliest at {clock(place.time_ms)}, cosine {place.cosine:.3f})"
 
 
 @dataclass(slots=True)

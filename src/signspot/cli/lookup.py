@@ -15,7 +15,6 @@ from signspot.cli.shared_options import (
     BACKEND,
     BOX,
     DEVICE,
-    DICTIONARY,
     JSON,
     MODEL,
     NO_STORE,
@@ -47,7 +46,13 @@ NO_SIGN = 2  # wrong input: the recording shows no sign
 
 def lookup(
     recording: Path = typer.Argument(metavar="CLIP", help="A recording of one sign, up to 20 s."),
-    dictionary: Path = DICTIONARY,
+    dictionary: Path | None = typer.Option(
+        None,
+        "--dictionary",
+        "-d",
+        show_default=False,
+        help="Folder, CSV or manifest of dictionary clips (default: the words that the model learned).",
+    ),
     model: str = MODEL,
     backend: str = BACKEND,
     device: str = DEVICE,
@@ -63,6 +68,7 @@ def lookup(
 ) -> None:
     """Name the words whose dictionary clips look most like a recording of one sign.
 
+    Without --dictionary, the words that the model learned are named: landmark-v1 knows 306 of American Sign Language.
     The recording is trimmed to what moves, and is also compared mirrored, as left-handed people sign. Nothing of it is
     kept.
     """

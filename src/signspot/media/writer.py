@@ -24,8 +24,8 @@ _TICKS_PER_SECOND = 90_000  # of the MPEG clock: exact for 25, 29.97 and 60 pict
 _TICK = Fraction(1, _TICKS_PER_SECOND)
 _MAX_SIDE = 8192
 _BT709 = 1  # the code of the ITU-T H.273 tables for colour primaries and transfer
-# Key pictures every two seconds: jumping is quick. The encoder's shortcuts for one kind of processor give other bytes on
-# others and, with AVX-512, from one time to the next: they are left out.
+# Key pictures every two seconds: jumping is quick. The encoder's shortcuts for one kind of processor give other bytes
+# on others and, with AVX-512, from one time to the next: they are left out.
 _ENCODER_OPTIONS = {"preset": "veryfast", "crf": "21", "g": "50", "x264-params": "cpu-independent=1"}
 _OVERLAY_THREADS = 2  # the encoder takes most of the time
 # The index comes first, so that browsers start at once; no date or version, so that equal input gives equal bytes.

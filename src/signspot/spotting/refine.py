@@ -18,6 +18,7 @@ from signspot.domain.spans import FrameSpan
 from signspot.domain.tracks import FloatArray, SimilarityTrack
 
 SIGN_LENGTH = 10  # frames: the middle of 7 to 13 (Paper App. B.5)
+SURELY_TAKEN = 6  # frames in the middle of a finding that no other sign can have: hasty signs last hardly longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def parted(spans: Sequence[FrameSpan]) -> list[FrameSpan]:
     return found
 
 
-def middle_of(span: FrameSpan, length: int = SIGN_LENGTH) -> FrameSpan:
+def middle_of(span: FrameSpan, length: int = SURELY_TAKEN) -> FrameSpan:
     """At most `length` frames, from the middle of a span."""
     cut = max(0, len(span) - length)
     return FrameSpan(span.start + cut // 2, span.stop - (cut - cut // 2))

@@ -3,7 +3,8 @@
 Every mention of a word in a subtitle is looked for around that subtitle, as in `spot`; the places that pass are
 candidates, and of all consistent choices of candidates the one of the highest total score is taken. The score of a
 candidate is by how much it passes: log odds above those of the least probability, or without a calibration, cosine
-above the threshold.
+above the threshold. Where a mention would be signed, found or not, is said for each: there, the other words of its
+subtitle count against it. (They do not count in the choice: it is no better so, experiments/calibration.)
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from signspot.domain.corpus import Annotation, Episode, Subtitle
 from signspot.domain.dictionary import Dictionary
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
 from signspot.domain.spans import FrameSpan, MillisSpan, Tolerance
-from signspot.domain.tracks import Embedder
+from signspot.domain.tracks import Embedder, FloatArray
 from signspot.domain.words import Synonyms, Vocabulary, Word
 from signspot.errors import InputError
 from signspot.formats.tables import answer_record
 from signspot.spotting.densify import Candidate, best_explanation
 from signspot.spotting.refine import middle_of, parted
+from signspot.spotting.rivals import likely_windows
 from signspot.spotting.subtitle_lag import SubtitleLag, subtitle_lag
 from signspot.text.subtitles import read_subtitles
 from signspot.text.tokenise import find_words, words_beside
@@ -37,6 +39,14 @@ _SURE = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
+class LikelyPlace:
+    """Where a word would be signed, if it is: it resembles this moment, and the subtitle's other words do so less."""
+
+    time_ms: int
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True)
 class Mention:
     """A word in a subtitle, and where it is signed, if it is."""
 
@@ -44,6 +54,7 @@ class Mention:
     subtitle: Subtitle
     spotting: Spotting | None = None
     best_frame: int | None = None  # the centre of the most similar window around the subtitle, found or not
+    likely: LikelyPlace | None = None  # found or not; None: nothing could be compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +114,8 @@ def annotated_record(annotated: Annotated, known: KnownWords | None = None) -> d
                 "subtitle_start_ms": mention.subtitle.span_ms.start,
                 "subtitle_stop_ms": mention.subtitle.span_ms.stop,
                 "subtitle": mention.subtitle.text,
+                "likely_ms": None if mention.likely is None else mention.likely.time_ms,
+                "likely_cosine": None if mention.likely is None else mention.likely.cosine,
             }
             for mention in annotated.unexplained
         ],
@@ -148,16 +161,11 @@ def annotate_prepared(
 def explained(answer: VideoAnswer, options: SpotOptions, vocabulary: Vocabulary) -> Annotated:
     """Choose, among all findings of an answer, those that explain the subtitles best together."""
     by_word = {word.word: word for word in answer.words}
-    mentions = tuple(
-        Mention(mention.word, subtitle, best_frame=_best_frame(by_word[mention.word], subtitle, options.padding_ms))
-        for subtitle in options.subtitles or ()
-        for mention in find_words(subtitle.text, vocabulary, options.language)
-        if mention.word in by_word
-    )
-    places = list(_places(mentions, by_word, answer, options))
+    heard = [one for subtitle in options.subtitles or () for one in _heard(subtitle, by_word, options, vocabulary)]
+    places = [place for number, one in enumerate(heard) for place in one.places(number, answer)]
     chosen = _parted([places[place] for place in best_explanation([one.candidate for one in places])], answer)
     taken = {one.candidate.mention: one.spotting for one in chosen}
-    mentions = tuple(dataclasses.replace(one, spotting=taken.get(number)) for number, one in enumerate(mentions))
+    mentions = tuple(one.mention(taken.get(number)) for number, one in enumerate(heard))
     words = tuple(
         dataclasses.replace(word, spottings=tuple(one.spotting for one in chosen if one.spotting.word == word.word))
         for word in answer.words
@@ -179,30 +187,55 @@ class _Place:
     spotting: Spotting
 
 
-def _places(
-    mentions: Sequence[Mention], by_word: Mapping[Word, WordAnswer], answer: VideoAnswer, options: SpotOptions
-) -> Iterator[_Place]:
-    """The best few places of every mention, of its own word or a synonym."""
-    for number, mention in enumerate(mentions):
-        near = mention.subtitle.span_ms.padded(options.padding_ms, options.padding_ms)
-        own: list[_Place] = []
-        for word in _names(mention.word, options.synonyms):
-            if word in by_word:
-                own += _near(by_word[word], near, number, answer)
-        own.sort(key=lambda place: -place.candidate.score)
-        for place in own[:_MOST_PLACES]:
-            origin = dataclasses.replace(place.spotting.provenance, subtitle=mention.subtitle)
-            yield _Place(place.candidate, dataclasses.replace(place.spotting, provenance=origin))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Heard:
+    """A mention before it is explained."""
+
+    subtitle: Subtitle
+    near: MillisSpan  # where it may be signed
+    names: tuple[WordAnswer, ...]  # its word, then the synonyms that may stand for it
+    rivals: tuple[WordAnswer, ...]  # the other words of the subtitle
+
+    def places(self, number: int, answer: VideoAnswer) -> list[_Place]:
+        """The best few places, of its own word or a synonym."""
+        own = [place for word in self.names for place in self._near(word, number, answer)]
+        return sorted(own, key=lambda place: -place.candidate.score)[:_MOST_PLACES]
+
+    def mention(self, spotting: Spotting | None) -> Mention:
+        """What became of it."""
+        similarity = self.names[0].similarity
+        times_ms = similarity.times_ms
+        first, stop = np.searchsorted(times_ms, (self.near.start, self.near.stop)).tolist()
+        cosines = [one.similarity.cosine[first:stop] for one in (self.names[0], *self.rivals)]
+        curves: FloatArray = np.stack([cosine.max(axis=1, initial=-np.inf) for cosine in cosines], axis=1)
+        if not np.isfinite(curves[:, 0]).any():
+            return Mention(similarity.word, self.subtitle, spotting)
+        best, likely = int(curves[:, 0].argmax()), int(likely_windows(curves)[0])
+        place = LikelyPlace(round(times_ms[first + likely]), float(curves[likely, 0]))
+        return Mention(similarity.word, self.subtitle, spotting, similarity.grid.centre(first + best), place)
+
+    def _near(self, word: WordAnswer, number: int, answer: VideoAnswer) -> Iterator[_Place]:
+        axis = word.similarity.axis
+        for spotting in word.spottings:
+            if self.near.start <= axis.time_of(spotting.frame) < self.near.stop:
+                frames = axis.frames_in(spotting.span_ms)
+                span = frames if len(frames) else FrameSpan(spotting.frame, spotting.frame + 1)
+                origin = dataclasses.replace(spotting.provenance, subtitle=self.subtitle)
+                # Only the middle is surely taken: long spans are where a sign may reach, and are cut where another is.
+                candidate = Candidate(number, middle_of(span), _score(spotting, answer))
+                yield _Place(candidate, dataclasses.replace(spotting, provenance=origin))
 
 
-def _near(word: WordAnswer, near: MillisSpan, number: int, answer: VideoAnswer) -> Iterator[_Place]:
-    axis = word.similarity.axis
-    for spotting in word.spottings:
-        if near.start <= axis.time_of(spotting.frame) < near.stop:
-            frames = axis.frames_in(spotting.span_ms)
-            span = frames if len(frames) else FrameSpan(spotting.frame, spotting.frame + 1)
-            # Only the middle is surely taken: long spans are where a sign may reach, and are cut where another is.
-            yield _Place(Candidate(number, middle_of(span), _score(spotting, answer)), spotting)
+def _heard(
+    subtitle: Subtitle, by_word: Mapping[Word, WordAnswer], options: SpotOptions, vocabulary: Vocabulary
+) -> Iterator[_Heard]:
+    """The mentions of one subtitle."""
+    found = [one.word for one in find_words(subtitle.text, vocabulary, options.language) if one.word in by_word]
+    near = subtitle.span_ms.padded(options.padding_ms, options.padding_ms)
+    for word in found:
+        names = _names(word, options.synonyms)
+        rivals = [by_word[other] for other in dict.fromkeys(found) if other not in names]
+        yield _Heard(subtitle, near, tuple(by_word[name] for name in names if name in by_word), tuple(rivals))
 
 
 def _parted(places: list[_Place], answer: VideoAnswer) -> list[_Place]:
@@ -236,16 +269,6 @@ def _score(spotting: Spotting, answer: VideoAnswer) -> float:
 def _log_odds(probability: float) -> float:
     inside = min(max(probability, 1 - _SURE), _SURE)
     return float(np.log(inside / (1 - inside)))
-
-
-def _best_frame(word: WordAnswer, subtitle: Subtitle, padding_ms: int) -> int | None:
-    """The centre of the most similar window around a subtitle."""
-    similarity, near = word.similarity, subtitle.span_ms.padded(padding_ms, padding_ms)
-    start, stop = np.searchsorted(similarity.times_ms, (near.start, near.stop))
-    curve = similarity.best[start:stop]
-    if not len(curve) or not np.isfinite(curve).any():
-        return None
-    return similarity.grid.centre(int(start + curve.argmax()))
 
 
 def known_words(annotated: Annotated, annotations: Sequence[Annotation], padding_ms: int) -> KnownWords:
