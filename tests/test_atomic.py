@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import resource
 import signal
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from signspot.atomic import atomic_output
+from signspot.atomic import atomic_output, output_folder
 from signspot.errors import EnvironmentProblem, InputError, OutputExists
 
 
@@ -62,6 +63,25 @@ def test_a_folder_or_a_missing_folder_is_explained(tmp_path: Path) -> None:
         pass
     with pytest.raises(InputError, match="the folder to write to does not exist"), atomic_output(tmp_path / "a" / "b"):
         pass
+
+
+def test_a_folder_for_results_is_as_open_as_others_and_its_absence_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "plain").mkdir()
+    output_folder(tmp_path / "a" / "b")
+    output_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is not a folder: name a folder to write to"):
+        output_folder(tmp_path / "file")
+
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refused)  # for root, everything is allowed
+    with pytest.raises(InputError, match="new: may not be written: choose another place"):
+        output_folder(tmp_path / "new")
 
 
 def test_a_full_disk_is_explained(tmp_path: Path) -> None:

@@ -55,6 +55,16 @@ def refuse_existing(path: Path, *, overwrite: bool = False) -> None:
         raise OutputExists(path, "exists already", "choose another name, or add --overwrite to replace it")
 
 
+def output_folder(folder: Path) -> None:
+    """Create a folder for results, and its parents, where they are missing; open to whom new folders here are open."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(folder, "is not a folder", "name a folder to write to") from error
+    except OSError as error:
+        raise explained(error, folder) from error
+
+
 def explained(error: OSError, path: Path) -> EnvironmentProblem | InputError:
     """Say in the user's words why `path` could not be written."""
     if error.errno in _NO_SPACE:

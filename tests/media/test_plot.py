@@ -63,8 +63,19 @@ def test_what_was_not_searched_is_grey(tmp_path: Path) -> None:
 
 def test_peaks_are_labelled_with_word_variant_and_cosine(tmp_path: Path) -> None:
     texts = said(video_answer({"apple": [100, 300]}), tmp_path)
-    assert {"apple", "apple v1 0.70", "apple v2 0.70", "found 2×, highest cosine 0.70"} <= set(texts)
-    assert {"v1", "v2", "threshold 0.40", "found", "media time"} <= set(texts)
+    assert {"apple", "apple #1 0.70", "apple #2 0.70", "found 2×, highest cosine 0.70"} <= set(texts)
+    assert {"#1", "#2", "threshold 0.40", "found", "media time"} <= set(texts)
+
+
+def test_variants_have_the_names_of_the_dictionary(tmp_path: Path) -> None:
+    word = word_answer("eat", [100, 300])
+    entries = tuple(
+        dataclasses.replace(entry, variant=name)
+        for entry, name in zip(word.similarity.entries, ("2", "7"), strict=True)
+    )
+    word = dataclasses.replace(word, similarity=dataclasses.replace(word.similarity, entries=entries))
+    texts = said(VideoAnswer(video_id="n", words=(word,), duration_ms=20_000, threshold=0.4), tmp_path)
+    assert {"v2", "v7", "eat v2 0.70", "eat v7 0.70"} <= set(texts) and not {"v1", "eat v1 0.70"} & set(texts)
 
 
 def test_not_found_is_said(tmp_path: Path) -> None:
@@ -95,7 +106,7 @@ def test_the_axis_is_in_minutes_and_seconds(tmp_path: Path, duration_ms: int, ti
 def test_labels_never_cover_each_other(tmp_path: Path) -> None:
     answer = video_answer({"apple": list(range(20, 490, 6))})
     figure = plot._answer_figure(answer)
-    labels = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text().startswith("apple v")]
+    labels = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text().startswith("apple #")]
     assert 5 < len(labels) < 20
     for number, label in enumerate(labels):
         assert not label.count_overlaps(labels[:number])

@@ -12,7 +12,7 @@ from signspot.domain.results import Provenance
 from signspot.domain.spans import MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.domain.words import Word
-from signspot.spotting.peaks import find_peaks, limited_to, peaks_of, spottings_of
+from signspot.spotting.peaks import find_peaks, limited_to, peaking_inside, peaks_of, spottings_of
 
 WORD = Word("apple")
 PROVENANCE = Provenance(media_sha256="0", model="m", fingerprint="f", dictionary="d")
@@ -86,6 +86,16 @@ def test_only_the_windows_that_are_searched_can_be_found() -> None:
     cosine[[10, 50]] = ((0.9,), (0.8,))
     inside = np.arange(60) > 30
     assert [s.frame for s in spottings_of(limited_to(track(cosine), inside), 0.4, PROVENANCE)] == [58]
+
+
+@pytest.mark.parametrize(("first", "found"), [(25, []), (15, [28])])
+def test_a_curve_that_falls_where_the_search_begins_has_no_peak_there(first: int, found: list[int]) -> None:
+    cosine = np.full((60, 1), 0.1, np.float32)
+    cosine[10:31, 0] = 0.9 - 0.02 * np.abs(np.arange(-10, 11))  # the sign is around window 20
+    inside = np.arange(60) >= first
+    spottings = spottings_of(limited_to(track(cosine), inside), 0.4, PROVENANCE)
+    assert len(spottings) == 1
+    assert [one.frame for one in peaking_inside(spottings, track(cosine), inside)] == found
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,14 @@ def test_a_recording_is_trimmed_and_its_word_is_likely(toy_world: ToyWorld, tmp_
     assert list((tmp_path / "entry-vectors").iterdir()), "vectors of the dictionary are kept"
 
 
+def test_a_damaged_recording_is_doubted(toy_world: ToyWorld, tmp_path: Path) -> None:
+    whole = (toy_world.dictionary / "tree" / "tree_1.mp4").read_bytes()
+    (tmp_path / "half.mp4").write_bytes(whole[: 2 * len(whole) // 3])
+    filled = shelf_of(signspot.open_dictionary(toy_world.dictionary), toy_signs(toy_world))
+    found = look_up(tmp_path / "half.mp4", toy_signs(toy_world), filled)
+    assert found.guesses and any(doubt.startswith("half.mp4: partial, ") for doubt in found.doubts)
+
+
 def toy_signs(toy_world: ToyWorld) -> PictureSigns:
     signs = sign_embedder(SignModel(name="colour", isolated=False), signspot.open_dictionary(toy_world.dictionary))
     assert isinstance(signs, PictureSigns)

@@ -7,7 +7,7 @@ that figures share. Times inside the figures are seconds of media time.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.dictionary import Entry
 from signspot.domain.results import VideoAnswer, WordAnswer
 
 if TYPE_CHECKING:
@@ -62,9 +63,23 @@ class Curve:
     depth: float = 3  # higher lies in front
 
 
+def entry_names(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """What the entries of a word are called in a picture: v and the variant, or # and a number where that is no name.
+
+    >>> from signspot.domain.words import Word
+    >>> entry_names([Entry(entry_id=v, word=Word("eat"), variant=v.strip()) for v in ("2", "7", "2 ", " ")])
+    ('v2', 'v7', 'v2 #3', '#4')
+    """
+    names: list[str] = []
+    for number, entry in enumerate(entries, start=1):
+        name = f"v{shortened(entry.variant, 10)}" if entry.variant else ""
+        names.append(f"{name} #{number}".strip() if not name or name in names else name)
+    return tuple(names)
+
+
 def curves(answer: WordAnswer) -> list[Curve]:
-    """The lines of a word: v1, v2, ... by entry; of many the highest, and one line (such as +5) for the rest."""
-    cosine = _with_gaps(answer.similarity.cosine)
+    """The lines of a word, one for each entry; of many the highest, and one line (such as +5) for the rest."""
+    cosine, names = _with_gaps(answer.similarity.cosine), entry_names(answer.similarity.entries)
     n_entries = cosine.shape[1]
     drawn = list(range(n_entries))
     if n_entries > MAX_CURVES:
@@ -73,7 +88,7 @@ def curves(answer: WordAnswer) -> list[Curve]:
     lines = []
     for place, entry in enumerate(drawn):
         dashes = "-" if place < len(COLOURS) else "-."
-        lines.append(Curve(f"v{entry + 1}", COLOURS[place % len(COLOURS)], dashes, cosine[:, entry]))
+        lines.append(Curve(names[entry], COLOURS[place % len(COLOURS)], dashes, cosine[:, entry]))
     if len(drawn) < n_entries:
         rest = np.delete(answer.similarity.cosine, drawn, axis=1).max(axis=1)
         lines.append(Curve(f"+{n_entries - len(drawn)}", OTHERS, "-", _with_gaps(rest), depth=2.5))

@@ -102,9 +102,8 @@ def _verdict(word: WordAnswer, threshold: float) -> str:
 
 
 def _variant_name(word: WordAnswer, spotting: Spotting) -> str:
-    ids = word.similarity.entry_ids
-    number = f"v{ids.index(spotting.entry_id) + 1}" if spotting.entry_id in ids else spotting.entry_id
-    return shortened(number, 18)
+    named = dict(zip(word.similarity.entry_ids, drawing.entry_names(word.similarity.entries), strict=True))
+    return named.get(spotting.entry_id, shortened(spotting.entry_id, 18))
 
 
 def _peak_seconds(word: WordAnswer, spotting: Spotting) -> float:

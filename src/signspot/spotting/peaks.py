@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.tracks import FloatArray, SimilarityTrack
+from signspot.spotting.occurrences import window_near
 from signspot.spotting.refine import Refinement, parted, refined_span
 
 _REACH, _VALLEY = 1.2, 0.07  # of a sign's length, and of a cosine (experiments/landmark_model/spans.py)
@@ -104,6 +105,20 @@ def spottings_at(
 def limited_to(similarity: SimilarityTrack, windows: npt.NDArray[np.bool_]) -> SimilarityTrack:
     """Only the given windows may be found; all others score -inf."""
     return dataclasses.replace(similarity, cosine=np.where(windows[:, None], similarity.cosine, np.float32(-np.inf)))
+
+
+def peaking_inside(
+    spottings: tuple[Spotting, ...], similarity: SimilarityTrack, windows: npt.NDArray[np.bool_]
+) -> tuple[Spotting, ...]:
+    """The findings whose peak lies in the given windows: at their border, one that rises further outside goes."""
+    best, n_windows = similarity.best, len(similarity.grid)
+    kept = []
+    for spotting in spottings:
+        window = window_near(similarity.grid, spotting.frame)
+        beside = [other for other in (window - 1, window + 1) if 0 <= other < n_windows and not windows[other]]
+        if all(best[other] <= best[window] for other in beside):
+            kept.append(spotting)
+    return tuple(kept)
 
 
 def _local_maxima(curve: FloatArray) -> npt.NDArray[np.int64]:

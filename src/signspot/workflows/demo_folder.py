@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from signspot.atomic import output_folder
 from signspot.errors import InputError
-from signspot.features.store_disk import make_folder
 from signspot.workflows.outputs import Output, Outputs
 from signspot.workflows.world import WorldFolder
 
@@ -59,5 +59,5 @@ class DemoFolder:
         folder, mark = self.folder, self.folder / _MARK
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not mark.exists())):
             raise InputError(folder, "is there already and was not made by the demo", "name another folder")
-        make_folder(folder)
+        output_folder(folder)
         mark.touch()

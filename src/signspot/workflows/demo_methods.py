@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
+from signspot.atomic import output_folder
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, StagedEmbedder
 from signspot.domain.words import Word
 from signspot.evaluation.intervals import class_interval
 from signspot.evaluation.protocol import ProtocolScores
-from signspot.features.store_disk import make_folder
 from signspot.formats.report_page import MethodRow
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head_scores import score_head, tested_words
@@ -92,7 +92,7 @@ class Pupil:
 
 def compare_methods(classroom: Classroom, folder: Path, progress: Progress) -> tuple[Pupil, ...]:
     """Learn every method, each in a run folder of its own, and test it once, at the end."""
-    make_folder(folder)
+    output_folder(folder)
     return tuple(_taught(method, classroom, folder, progress) for method in METHODS)
 
 

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
 
-from signspot.atomic import refuse_existing
+from signspot.atomic import output_folder, refuse_existing
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.words import Word, normalise
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.overlap import SignSpan
-from signspot.features.store_disk import make_folder
 from signspot.formats.captions import write_captions
 from signspot.formats.challenge import write_challenge
 from signspot.formats.eaf import add_spottings, new_eaf, write_eaf
@@ -99,7 +98,7 @@ def export(request: ExportRequest, progress: Progress | None = None) -> Exported
         else:
             files = _per_video_paths(kind, path, tuple(by_video))
             if len(by_video) != 1:
-                make_folder(path)
+                output_folder(path)
             for video_id, own in by_video.items():
                 warnings += _write_one(own, files[video_id], videos.get(video_id), overwrite=request.overwrite)
             written += files.values()

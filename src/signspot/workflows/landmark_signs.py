@@ -22,11 +22,18 @@ from signspot.media.trim import trim_by_landmarks
 from signspot.models.landmark_embedder import LandmarkEmbedder
 from signspot.spotting.multi_rate import window_at
 from signspot.spotting.sign_span import sign_span
-from signspot.workflows.landmarks import landmark_file_of, landmarks_of
-from signspot.workflows.sign_vectors import FEWEST_FRAMES, LONGEST_SECONDS, RecordedSign, faults_of, too_short
+from signspot.workflows.landmarks import VideoLandmarks, landmark_file_of, landmarks_of
+from signspot.workflows.sign_vectors import (
+    FEWEST_FRAMES,
+    LONGEST_SECONDS,
+    RecordedSign,
+    damage_of,
+    faults_of,
+    too_short,
+)
 from signspot.workflows.tracks import store_at
 
-NOBODY = "nobody is found in it: show the upper body, in good light"
+NOBODY = "nobody is found in the recording: show the upper body, in good light"
 HANDS_OUT = "the hands are out of the picture most of the time: sit farther from the camera"
 NO_HANDS = "no hand is found in most frames: more light, or a plainer background, may help"
 _MIRROR = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
@@ -74,7 +81,7 @@ class LandmarkSigns:
             raise VideoError(entry.entry_id, "has no clip, and a model of landmarks needs one", "add it or remove it")
         is_found = landmark_file_of(entry.video) is not None  # then there is nothing to keep
         with store_at(None if is_found else self.store) as store:
-            signer = self._landmarks(entry.video, entry.box, store)
+            signer = self._read(entry.video, entry.box, store).signer
         if 0 < len(signer.track.axis) < FEWEST_FRAMES:
             raise VideoError(entry.video, too_short(len(signer.track.axis)), "give a clip of the whole sign")
         return self._vectors(signer, entry.kept or _signed(signer), entry.video)
@@ -86,7 +93,8 @@ class LandmarkSigns:
 
     def recorded(self, path: Path, box: SignerBox | None = None) -> RecordedSign:
         """The vectors of a recording, cut to where a hand is raised, and whether the hands can be seen."""
-        signer = self._landmarks(path, box)
+        read = self._read(path, box)
+        signer = read.signer
         if len(signer.track.axis) > LONGEST_SECONDS * FRAME_RATE:
             raise VideoError(path, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
         moving = trim_by_landmarks(signer.track, signer.aspect)
@@ -95,12 +103,13 @@ class LandmarkSigns:
         faults, trim = faults_of(moving, path), replace(moving, kept=_signed(signer))
         vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept, path)
         drawn = tuple(skeletons(signer, trim.kept))
-        return RecordedSign(vectors, trim, drawn, faults, doubts_of(signer.track, trim.kept))
+        doubts = (*damage_of(path, read.remarks.partial, read.remarks.warnings), *doubts_of(signer.track, trim.kept))
+        return RecordedSign(vectors, trim, drawn, faults, doubts)
 
-    def _landmarks(self, video: Path, box: SignerBox | None, store: FeatureStore | None = None) -> SignerLandmarks:
+    def _read(self, video: Path, box: SignerBox | None, store: FeatureStore | None = None) -> VideoLandmarks:
         options = LandmarkOptions(box=box, isolated=self.isolated)
         try:
-            return landmarks_of(video, store=store, options=options).signer
+            return landmarks_of(video, store=store, options=options)
         except FormatError as error:  # of a .pose file, which stands for a video here
             raise VideoError(error.where, error.what, error.fix) from error
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from signspot.atomic import refuse_existing
+from signspot.atomic import output_folder, refuse_existing
 from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
@@ -16,7 +16,6 @@ from signspot.errors import InputError, MissingExtra
 from signspot.features.shards import Remarks, as_stored
 from signspot.features.stages import filed_under
 from signspot.features.store import FeatureStore
-from signspot.features.store_disk import make_folder
 from signspot.formats.manifests import read_corpus
 from signspot.formats.pose_files import SUFFIX, landmarks_beside, read_pose, write_pose
 from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
@@ -142,7 +141,7 @@ def landmark_files(request: LandmarkRequest, progress: Progress | None = None) -
         raise InputError(twice[0], "would hold the landmarks of two videos", "give them one after the other")
     detector_name()  # says what is missing before anything is made
     if request.out is not None:
-        make_folder(request.out)
+        output_folder(request.out)
     for episode, file in zip(episodes, files, strict=True):
         if file.exists() and not request.overwrite:
             yield Landmarked(episode.video, file)

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import Enum
 from pathlib import Path
 
-from signspot.atomic import refuse_existing
+from signspot.atomic import output_folder, refuse_existing
 from signspot.domain.results import Spotting, VideoAnswer
 from signspot.domain.tracks import Pixels
 from signspot.domain.words import Vocabulary
@@ -70,7 +70,7 @@ class Outputs:
         """The outputs of one video of a batch: each path but the shared ones is a folder with one file per video."""
         paths = {kind: folder / f"{video_id}{kind.value}" for kind, folder in self.paths.items() if kind not in SHARED}
         for path in paths.values():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            output_folder(path.parent)
         return Outputs(paths, self.overwrite)
 
 

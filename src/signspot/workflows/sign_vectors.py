@@ -6,7 +6,7 @@ is embedded twice, as it is and mirrored: a left-handed signer signs the mirror 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -156,14 +156,14 @@ class PictureSigns:
         watched = _Watched(path, self.model, box)
         with VideoReader(path, isolated=self.source.isolated) as reader:
             trim = trim_by_motion(watched.frames(reader))
-        faults = faults_of(trim, path)
+        faults, doubts = faults_of(trim, path), damage_of(path, reader.report.partial, reader.report.warnings)
         if faults:
             return RecordedSign(np.zeros((0, self.dim), np.float32), trim, tuple(watched.pictures), faults)
         kept = slice(trim.kept.start, trim.kept.stop)
         shown = np.stack(watched.shaped[kept])
         clips = shown[random_clips(len(shown), np.random.default_rng(self.source.seed))]
         vectors = np.stack([_one_vector(view, self.model) for view in (clips, clips[:, :, :, ::-1])])
-        return RecordedSign(vectors, trim, tuple(watched.pictures[kept]))
+        return RecordedSign(vectors, trim, tuple(watched.pictures[kept]), doubts=doubts)
 
 
 def faults_of(trim: Trim, path: Path) -> tuple[str, ...]:
@@ -171,6 +171,11 @@ def faults_of(trim: Trim, path: Path) -> tuple[str, ...]:
     if trim.n_frames < FEWEST_FRAMES:
         return (f"{path.name} {too_short(trim.n_frames)}: record the whole sign",)
     return (NO_MOTION,) if trim.remark in (NOTHING_MOVES, NO_WRISTS) else ()
+
+
+def damage_of(path: Path, partial: str, warnings: Sequence[str]) -> tuple[str, ...]:
+    """What was noticed while a recording was read, as doubts about what is found by it."""
+    return tuple(f"{path.name}: {said}" for said in (partial, *warnings) if said)
 
 
 def too_short(n_frames: int) -> str:

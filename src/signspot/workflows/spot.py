@@ -22,7 +22,7 @@ from signspot.evaluation.presence import Calibration
 from signspot.features.extract import ExtractOptions
 from signspot.features.stages import filed_under
 from signspot.media.reader import shared_decoding
-from signspot.spotting.peaks import limited_to, spottings_of
+from signspot.spotting.peaks import limited_to, peaking_inside, spottings_of
 from signspot.spotting.presence import Judge
 from signspot.spotting.queries import best_view
 from signspot.spotting.refine import Refinement
@@ -259,12 +259,14 @@ class _Search:
     def answer_where_mentioned(self, compared: SimilarityTrack, mentioning: tuple[Subtitle, ...]) -> WordAnswer:
         """Search only around the subtitles that mention the word."""
         searched = tuple(subtitle.span_ms.padded(self.padding_ms, self.padding_ms) for subtitle in mentioning)
-        answer = self.answer(limited_to(compared, windows_inside(compared, searched)), searched)
+        inside = windows_inside(compared, searched)
+        answer = self.answer(limited_to(compared, inside), searched)
+        whole = peaking_inside(answer.spottings, compared, inside)
         spottings = tuple(
             dataclasses.replace(
                 found, provenance=dataclasses.replace(self.provenance, subtitle=_nearest(mentioning, found))
             )
-            for found in answer.spottings
+            for found in whole
         )
         return dataclasses.replace(answer, spottings=spottings)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
+from signspot.atomic import output_folder
 from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode, Rights
 from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.spans import FRAME_MS, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack
 from signspot.errors import InputError
-from signspot.features.store_disk import make_folder
 from signspot.formats.corpus_source import CorpusSource, TimedAnnotation, write_corpus_manifest
 from signspot.formats.dictionary_source import write_dictionary_manifest
 from signspot.formats.pose_files import SUFFIX, landmarks_beside, write_pose
@@ -105,7 +105,7 @@ def make_world(request: WorldRequest, progress: Progress | None = None) -> World
     entries = [*world.dictionary_entries()]
     entries += world.dictionary_entries(OTHER_LANGUAGE) if request.other_language else ()
     for folder in {made.corpus / "episodes", *(_clip(made, entry).parent for entry in entries)}:
-        make_folder(folder)
+        output_folder(folder)
     episode_ids = (*world.episodes("train"), *world.episodes("test"))
     tasks: list[Callable[[], None]] = [_EpisodeTask(world, name, made, request.side) for name in episode_ids]
     tasks += [_EntryTask(world, entry, made, request.side) for entry in entries]
@@ -132,7 +132,7 @@ def _claim(request: WorldRequest, world: World) -> None:
         return
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(folder, "is there already and holds no world", "name a new folder")
-    make_folder(folder)
+    output_folder(folder)
     write_json(card, path)
 
 
@@ -278,7 +278,7 @@ def _truth(episodes: list[EpisodePerformance]) -> Iterator[SignedSign]:
 
 def preview_world(folder: Path, preset: str, seed: int) -> tuple[Path, ...]:
     """Pictures of a world; `folder` is made if need be, and pictures of the same names are replaced."""
-    make_folder(folder)
+    output_folder(folder)
     return write_preview(World.of(preset_named(preset), seed), folder)
 
 
