@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint bench soak experiments model docs clean
+.PHONY: help venv demo test lint bench soak experiments model docs clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -15,6 +15,8 @@ $(READY): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
+
+venv: $(READY) ## set up .venv, without running anything
 
 demo: $(READY) ## find signs in a generated video; writes demo/
 	$(BIN)/signspot demo demo

@@ -43,7 +43,7 @@ def test_thinning_copes_with_times_that_all_repeat() -> None:
 
 def test_every_entry_has_a_curve_of_its_own_colour() -> None:
     lines = drawing.curves(word_answer("apple", [100], n_entries=5))
-    assert [line.label for line in lines] == ["v1", "v2", "v3", "v4", "v5"]
+    assert [line.label for line in lines] == ["#1", "#2", "#3", "#4", "#5"]
     assert len({(line.colour, line.dashes) for line in lines}) == 5
     assert drawing.FOUND not in {line.colour for line in lines}
 
@@ -55,7 +55,7 @@ def test_of_many_entries_the_highest_are_drawn_and_the_rest_share_a_line() -> No
         answer.similarity.cosine[50, entry] = 0.9
     answer.similarity.cosine[60, 12] = 0.5
     lines = drawing.curves(answer)
-    assert [line.label for line in lines] == [*(f"v{entry + 1}" for entry in sorted(best)), "+33"]
+    assert [line.label for line in lines] == [*(f"#{entry + 1}" for entry in sorted(best)), "+33"]
     assert len({(line.colour, line.dashes) for line in lines}) == 8
     assert np.nanmax(lines[-1].cosine) == pytest.approx(0.5)
 

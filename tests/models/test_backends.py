@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from signspot.errors import EnvironmentProblem, InputError, MissingExtra
 from signspot.models.backends import Backend, OpenVinoBackend, TorchBackend, choose_backend
+from signspot.models.zoo import load_model
 
 HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
 needs_openvino = pytest.mark.skipif(not HAS_OPENVINO, reason="openvino is not installed")
@@ -78,6 +79,12 @@ def test_bf16_runs_where_the_processor_can_and_says_so_where_not() -> None:
 
     if "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         assert choose_backend("openvino-bf16").name == "openvino-bf16"
+        rng = np.random.default_rng(0)
+        frames = rng.integers(0, 256, (4, 1, 8, 8, 3), dtype=np.uint8).repeat(16, axis=1)
+        clips = np.kron(frames, np.ones((1, 1, 8, 8, 1), np.uint8))
+        exact, rounded = (load_model("world-v1", backend=name).embed(clips) for name in ("torch", "openvino-bf16"))
+        cosine = (exact * rounded).sum(axis=1)
+        assert cosine.min() >= 0.995 and cosine.min() < 1 - 1e-7  # rounded indeed
     else:
         with pytest.raises(EnvironmentProblem, match="this processor does not compute in bf16"):
             choose_backend("openvino-bf16")

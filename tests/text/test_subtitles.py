@@ -188,7 +188,7 @@ def test_a_header_of_another_version_is_ignored_and_a_late_start_is_remarked(tmp
     assert spans(read(tmp_path, early, "film.stl")) == [(1000, 2000, "one")]
     late = read(tmp_path, srt(cue(36_001_000, 36_002_000, "one")))
     assert late.warnings == (
-        "film.srt: its first cue is at 10:00:01: if that is a time code, give the start of the programme",
+        "film.srt: its first cue is at 10:00:01: if that is a time code, move them with --shift (-36000 for ten hours)",
     )
     moved = read(tmp_path, srt(cue(36_001_000, 36_002_000, "one")), start_of_programme_ms=36_000_000)
     assert (spans(moved), moved.warnings) == ([(1000, 2000, "one")], ())

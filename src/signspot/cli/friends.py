@@ -121,5 +121,7 @@ def _say_found(found: Comparison, written: tuple[Path, ...]) -> None:
         say(f"{relation.value}: {len(pairs)}")
         for pair in pairs[:_SHOWN]:
             say(f"  {pair.entry.word} - {pair.other.word}  ({pair.likeness})")
+        if len(pairs) > _SHOWN:
+            say(f"  and {len(pairs) - _SHOWN} more (--out and --json list all)")
     for path in written:
         say(f"wrote {path}")

@@ -54,7 +54,8 @@ def _show(one: Landmarked, *, quietly: bool) -> None:
         warn(str(one.failure))
         return
     if one.made is not None:
-        for message in (*one.made.remarks.warnings, one.made.remarks.partial):
+        nobody = "" if one.made.pose_share else "nobody was found in it: commands that use the file will find nothing"
+        for message in (*one.made.remarks.warnings, one.made.remarks.partial, nobody):
             if message:
                 warn(f"{one.video}: {message}")
     if not quietly:

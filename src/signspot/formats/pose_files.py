@@ -51,7 +51,7 @@ _LARGEST_SIDE = 65535  # pixels, of what the format can say
 _SLOWEST, _FASTEST = 1.0, 1000.0  # frames a second
 _SMALLEST_BODY = 4.0  # pixels: a "body" that is smaller is told in fractions of the picture
 _COLOUR = (255, 0, 0)
-_LATEST = 100.0  # no version will ever be later
+_EARLIEST, _LATEST = 0.01, 100.0  # no version is earlier, or will ever be later
 _DAMAGED = "get the file again, or make it again with `signspot landmarks --overwrite`"
 _OTHER_LAYOUT = "give landmarks of MediaPipe Holistic: `signspot landmarks` makes them from a video"
 
@@ -278,7 +278,7 @@ def _read_header(file: BinaryIO, path: Path) -> _Header:
     taken = _Bytes(file.read(_LARGEST_HEADER), path)
     version, width, height, _ = taken.take("fHHH")
     newer = math.isclose(version, 0.2, abs_tol=1e-3)
-    if not 0 < version < _LATEST:
+    if not _EARLIEST <= version < _LATEST:
         raise FormatError(path, "is no .pose file, or damaged: it names no version", _DAMAGED)
     if not newer and not math.isclose(version, 0.1, abs_tol=1e-3):
         what = f"is no .pose file of version 0.1 or 0.2 (but of {version:.3g})"

@@ -41,9 +41,9 @@ class Findings:
         """One sentence for each kind of damage."""
         said = (
             (self.is_cut, "the file ends early: its container says it should be longer"),
-            (self.bad_packets, f"{self.bad_packets} damaged pieces of video could not be decoded"),
-            (self.bad_pictures, f"{self.bad_pictures} pictures are damaged"),
-            (self.bad_reads, f"{self.bad_reads} places in the file could not be read"),
+            (self.bad_packets, f"damaged pieces of video that could not be decoded: {self.bad_packets}"),
+            (self.bad_pictures, f"damaged pictures: {self.bad_pictures}"),
+            (self.bad_reads, f"places in the file that could not be read: {self.bad_reads}"),
             (self.stopped, self.stopped),
         )
         return tuple(sentence for occurred, sentence in said if occurred)

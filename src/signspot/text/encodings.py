@@ -50,7 +50,7 @@ def decode(data: bytes, encoding: str = "") -> Decoded:
     if not replaced or _count_not_ascii(utf_8.text) > 4 * replaced:
         return utf_8
     name = _guess(data)
-    remark = f"its encoding is not stated; read as {name}: if letters look wrong, name the encoding or save it as UTF-8"
+    remark = f"its encoding is not stated; read as {name}: if letters look wrong, save it as UTF-8 or give --encoding"
     return Decoded(data.decode(name, "replace"), name, remark)
 
 

@@ -195,7 +195,8 @@ def _retiming(
     if start:
         warnings.note(f"its header says that the programme starts at {clock(start)}: times count from there")
     elif first >= _LATE_START_MS:
-        warnings.note(f"its first cue is at {clock(first)}: if that is a time code, give the start of the programme")
+        moved = "if that is a time code, move them with --shift (-36000 for ten hours)"
+        warnings.note(f"its first cue is at {clock(first)}: {moved}")
     return Retiming(start, scale, options.shift_ms)
 
 
