@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
 
@@ -299,3 +299,13 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
         file.truncate((100 << 20) + 1)
     with pytest.raises(FormatError, match="is larger than 100 MB"):
         read_eaf(tmp_path / "huge.eaf")
+
+
+def test_of_landmarks_the_video_beside_them_is_linked(tmp_path: Path) -> None:
+    def linked() -> str:
+        document = new_eaf(tmp_path / "news.pose", tmp_path / "news.eaf", date=datetime(2026, 1, 1, tzinfo=UTC))
+        return document.media[0].url
+
+    assert linked().endswith("/news.pose")
+    (tmp_path / "news.mov").touch()
+    assert linked().endswith("/news.mov")

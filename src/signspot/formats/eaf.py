@@ -33,6 +33,7 @@ from signspot.formats.eaf_spottings import TierOptions, add_glosses, add_spottin
 from signspot.formats.eaf_tree import xml_text
 from signspot.formats.ecv import file_url
 from signspot.formats.intake import read_whole
+from signspot.formats.places import shown_by
 from signspot.text.safe_xml import MAX_BYTES, parse_xml
 
 __all__ = [
@@ -83,11 +84,12 @@ def write_eaf(document: ElanDocument, path: Path, *, overwrite: bool = False) ->
 
 
 def new_eaf(video: Path, eaf_path: Path, *, date: datetime) -> ElanDocument:
-    """An empty EAF 3.0 document that links `video`, to be written at `eaf_path`.
+    """An empty EAF 3.0 document that links `video`, to be written at `eaf_path`; for landmarks, the video beside them.
 
     URLs are written as ELAN writes and reads them, without percent-encoding: a name with "[", "]" or "%" is found by
     ELAN but is no valid URL to a strict checker of the schema.
     """
+    video = shown_by(video)
     root = etree.Element("ANNOTATION_DOCUMENT", nsmap={"xsi": _XSI})
     root.set("AUTHOR", "signspot")
     root.set("DATE", date.isoformat(timespec="seconds"))

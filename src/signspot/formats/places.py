@@ -28,6 +28,14 @@ _DRIVE = re.compile("[A-Za-z]:")
 _DIGITS = re.compile("([0-9]+)")
 
 
+def shown_by(recording: Path) -> Path:
+    """The file that a player can show: a video itself; of landmarks the video of their name, if it lies beside them."""
+    if recording.suffix.lower() != LANDMARK_SUFFIX:
+        return recording
+    beside = (recording.with_suffix(suffix) for suffix in sorted(VIDEO_SUFFIXES))
+    return next((video for video in beside if video.is_file()), recording)
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something that was left out, and what the user can do about it."""
