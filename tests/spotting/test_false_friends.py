@@ -36,6 +36,15 @@ def test_planted_cognates_differing_words_and_false_friends_are_told_apart() -> 
     assert {pair.entry.language for pair in found} == {"qaa"} and {pair.other.language for pair in found} == {"qab"}
 
 
+def test_what_the_model_does_not_call_alike_has_no_common_form() -> None:
+    first, second = shelf(list("abc"), 1), shelf(list("xyz"), 2)
+    axes = np.eye(32, dtype=np.float32)
+    first.vectors[:], second.vectors[:] = axes[:3], axes[3:6]
+    second.vectors[0] = 0.4 * axes[0] + 0.84**0.5 * axes[9]  # the closest of few words, and nothing like it
+    for least, n_found in ((-1.0, 1), (0.45, 0), (0.39, 1)):
+        assert len(friends(first, second, FriendOptions(least_closeness=0.25, least_cosine=least))) == n_found
+
+
 def test_of_several_entries_the_two_most_similar_speak_for_their_words() -> None:
     first, second = shelf(["dog", "dog", "cat"], 1), shelf(["lamp", "moon", "lamp"], 2)
     second.vectors[2] = first.vectors[1]

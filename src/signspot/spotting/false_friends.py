@@ -37,6 +37,7 @@ class FriendOptions:
     """When two signs count as the same form."""
 
     least_closeness: float = 0.5
+    least_cosine: float = -1.0  # among few words the closest may look nothing alike
     neighbours: int = 10  # that say what is usual for a word
     rank: int = 2  # each word is among that many first of the other: a word may have a cognate and a false friend
 
@@ -102,7 +103,7 @@ def friends(first: Shelf, second: Shelf, options: FriendOptions = FriendOptions(
     usual = (_usual(cosine, options.neighbours) + _usual(cosine.T, options.neighbours).T) / np.float32(2)
     closeness: FloatArray = cosine - usual
     same_form = (closeness >= options.least_closeness) & _among_first(closeness, options.rank)
-    same_form &= _among_first(closeness.T, options.rank).T
+    same_form &= _among_first(closeness.T, options.rank).T & (cosine >= options.least_cosine)
     return told(Compared(words, other_words, cosine, closeness, same_form, entry_at, other_at), first, second)
 
 

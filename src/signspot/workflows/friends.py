@@ -110,8 +110,10 @@ def _by_vectors(
 ) -> Comparison:
     chosen = chosen_model(request.model.name, (entry.video for entry in (*first, *second)))
     model, store = replace(request.model, name=chosen.name), kept_for(chosen, request.store)
-    shelves = [shelf_of(one, sign_embedder(model, one, store), store, progress) for one in (first, second)]
-    options = request.options or usual_options(chosen.name)
+    signs = [sign_embedder(model, one, store) for one in (first, second)]
+    shelves = [shelf_of(one, seen, store, progress) for one, seen in zip((first, second), signs, strict=True)]
+    # Whatever is usual, signs that the model itself does not call alike have no common form.
+    options = replace(request.options or usual_options(chosen.name), least_cosine=signs[0].threshold)
     pairs = friends(shelves[0].shelf, shelves[1].shelf, options)
     way = f"by one vector of {chosen.name} for each clip"
     remarks = chosen.remarks + _too_few(first, second, options)
