@@ -203,7 +203,7 @@ def main(data: Path, run: Path) -> None:
                 f"{sha256_of(run / 'fold.safetensors')} (first digits of their sha256)",
                 "the other model": "that of experiments/wlasl300, whose recipe was chosen on this fold; it is made "
                 "anew, by the present recipe, where RUN has none",
-                "wrong pairs a word": f"listed for each of {FEW[0]} words with a clip each, the mean of {N_DRAWS} draws",
+                "wrong pairs a word": f"listed for each of {FEW[0]} words with one clip, mean of {N_DRAWS} draws",
                 "words": f"the 100 held-out words of experiments/wlasl300, fold {FOLD_SEED}",
                 "interval": "none: there are few pairs",
                 "runs": "one",
