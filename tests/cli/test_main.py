@@ -89,6 +89,11 @@ def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsy
         (["annotate", "C", "-d", "D", "--csv", "T"], "name them with --subtitles"),
         (["annotate", "V", "-d", "D", "--vtt", "S", "--overwrite"], "is an input and is never written to"),
         (["spot", "V", "apple", "-d", "D", "--csv", "T", "--vtt", "T"], "is named for two outputs"),
+        (
+            ["spot", "V", "apple", "-d", "D", "--eaf", "o.csv"],
+            "no name for the output --eaf: use a name that ends in .eaf",
+        ),
+        (["spot", "V", "apple", "-d", "D", "--plot", "o.jpg"], "ends in .png or .svg or .pdf"),
         (["spot", "V", "apple", "-d", "D", "--csv", "no/such/folder.csv"], "the folder to write to does not exist"),
         (["spot", "V", "apple", "-d", "D", "--subtitles", "V"], "V"),
         (["spot", "V", "-d", "D"], "name the words to look for"),

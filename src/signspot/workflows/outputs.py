@@ -23,7 +23,7 @@ from signspot.formats.safe_json import write_json
 from signspot.formats.tables import answer_record, write_spottings
 from signspot.formats.via import write_via
 from signspot.formats.vocabulary import ExternalVocabulary
-from signspot.media.plot import plot_answer
+from signspot.media.plot import SUFFIXES, plot_answer
 from signspot.media.plot_presence import LagFigure, plot_lag
 from signspot.media.reader import VideoReader
 from signspot.media.writer import write_overlay
@@ -51,6 +51,9 @@ class Output(Enum):
 
 TABLES = frozenset({Output.CSV, Output.JSONL, Output.PARQUET})
 SHARED = TABLES | {Output.JSON, Output.BOBSL, Output.CHALLENGE}  # one file for all videos of a batch
+_ENDINGS = {  # programs tell these by their names
+    kind: (kind.value,) for kind in (Output.CSV, Output.JSONL, Output.PARQUET, Output.VTT, Output.SRT, Output.EAF)
+} | {Output.PLOT: SUFFIXES, Output.VIDEO: (".mp4",), Output.LAG: (".png",)}
 _INPUT = "is an input and is never written to"
 
 
@@ -106,6 +109,7 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
         if not is_extended and path.is_file() and any(_same(path, given) for given in inputs):
             raise InputError(path, _INPUT, "choose another name")
         if batch is None or kind in SHARED:
+            _refuse_ending(kind, path)
             refuse_existing(path, overwrite=outputs.overwrite)
         else:
             _refuse_file(path)
@@ -114,6 +118,13 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
                     raise InputError(existing, _INPUT, "choose another folder")
                 if existing.exists():
                     refuse_existing(existing, overwrite=outputs.overwrite)
+
+
+def _refuse_ending(kind: Output, path: Path) -> None:
+    endings = _ENDINGS.get(kind)
+    if endings is not None and path.suffix.lower() not in endings:
+        what = f"is no name for the output --{kind.name.lower()}"
+        raise InputError(path, what, f"use a name that ends in {' or '.join(endings)}")
 
 
 def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tuple[str, ...]:
