@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from signspot.formats.pose_files import write_pose
 from signspot.media.landmark_layout import SignerLandmarks
 from signspot.models.zoo import LANDMARK_MODEL, load_model
 from signspot.spotting.multi_rate import at_house_rate
-from signspot.workflows.annotate import explained
+from signspot.workflows.annotate import Mention, explained
 from signspot.workflows.entry_shelf import FilledShelf, shelf_of
 from signspot.workflows.lookup import learned_words, look_up
 from signspot.workflows.sign_vectors import SignEmbedder, signs_of
@@ -51,8 +52,13 @@ def as_file(points: FloatArray, seconds: FloatArray, path: Path) -> Path:
     return path
 
 
-def spotted(aslearn: Aslearn, model: Embedder, folder: Path) -> tuple[SentenceWordScores, SentenceWordScores]:
-    """Search every sentence for every word as `signspot spot` does, and place its own words as `annotate` does."""
+def spotted(
+    aslearn: Aslearn, model: Embedder, folder: Path
+) -> tuple[SentenceWordScores, SentenceWordScores, list[list[int | None]]]:
+    """Search every sentence for every word as `signspot spot` does, and place its own words as `annotate` does.
+
+    The scores of both, and the frames at which `annotate` finds the words of each sentence, if it does.
+    """
     entries = [
         Entry(
             entry_id=clip.word, word=clip.word, video=as_file(clip.points, clip.seconds, folder / f"{clip.word}.pose")
@@ -63,28 +69,46 @@ def spotted(aslearn: Aslearn, model: Embedder, folder: Path) -> tuple[SentenceWo
     query = prepare([entry.word for entry in entries], dictionary, model)
     number = {each.word: place for place, each in enumerate(query.words)}
     words = [[number[word] for word in sentence.words] for sentence in aslearn.sentences]
-    best, peak, likely = [], [], []
+    best, peak, likely, placed = [], [], [], []
     for sentence in aslearn.sentences:
         video = as_file(sentence.points, sentence.seconds, folder / f"sentence-{sentence.name}.pose")
         answer = spot_prepared(Episode(video_id=sentence.name, video=video), query, model)
         best.append([word.similarity.best.max() for word in answer.words])
         peak.append([float(word.similarity.best.argmax()) for word in answer.words])
-        likely.append(_likely_ms(answer, sentence.words, dictionary))
+        mentions = _mentions(answer, sentence.words, dictionary)
+        likely.append(_by_word(answer, {one.word: one.likely.time_ms for one in mentions if one.likely is not None}))
+        placed.append([None if one.spotting is None else one.spotting.frame for one in mentions])
     scores = np.asarray(best, np.float32)
     return (
         sentence_word_scores(scores, np.asarray(peak, np.float32), words),
         sentence_word_scores(scores, np.asarray(likely, np.float32), words),
+        placed,
     )
 
 
-def _likely_ms(answer: VideoAnswer, words: Sequence[Word], dictionary: Dictionary) -> list[float]:
-    """Where `annotate` says that the words of a sentence are likely; the subtitle is the words, all along."""
+def _mentions(answer: VideoAnswer, words: Sequence[Word], dictionary: Dictionary) -> tuple[Mention, ...]:
+    """What `annotate` makes of the words of a sentence; the subtitle is these words, all along."""
     cue = Subtitle(MillisSpan.of(0, answer.duration_ms), ". ".join(words))
     mentions = explained(answer, SpotOptions(subtitles=(cue,)), dictionary.vocabulary).mentions
     if [mention.word for mention in mentions] != list(words):
         raise ValueError(f"the words {words} are read as {[mention.word for mention in mentions]}")
-    places = {mention.word: mention.likely.time_ms for mention in mentions if mention.likely is not None}
-    return [places.get(word.word, 0.0) for word in answer.words]
+    return mentions
+
+
+def _by_word(answer: VideoAnswer, places: dict[Word, int]) -> list[float]:
+    return [float(places.get(word.word, 0)) for word in answer.words]
+
+
+def placed_order(placed: Sequence[Sequence[int | None]]) -> tuple[float, Interval]:
+    """The share of the words that got a place, and how often neighbours that did are in order."""
+    pairs = [
+        (number, first < second)
+        for number, frames in enumerate(placed)
+        for first, second in pairwise(frames)
+        if first is not None and second is not None
+    ]
+    share = float(np.mean([frame is not None for frames in placed for frame in frames]))
+    return share, mean_interval(np.array([is_right for _, is_right in pairs], float), np.array([n for n, _ in pairs]))
 
 
 def wlasl_shelf(clips: Sequence[LandmarkClip], signs: SignEmbedder, folder: Path) -> FilledShelf:
@@ -136,7 +160,7 @@ def main(data: Path, videos: Path, verdict: str) -> None:
     clips = read_wlasl300(data / "wlasl300_landmarks")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        scores, likely = spotted(read_aslearn(data / "aslearn"), model, folder)
+        scores, likely, placed = spotted(read_aslearn(data / "aslearn"), model, folder)
         signs = signs_of(model, Dictionary.of("none", []))
         shelf = wlasl_shelf(clips, signs, folder)
         asked = [clip for clip in clips if clip.split == "test" and not clip.is_repeat and len(clip.points)]
@@ -148,10 +172,12 @@ def main(data: Path, videos: Path, verdict: str) -> None:
             real, alone = video_ranks(videos, signs, shelf), video_ranks(videos, signs, learned)
         except MissingExtra:
             real, alone = {}, {}
+    share_placed, found_in_order = placed_order(placed)
     in_order = mean_interval(likely.in_order.astype(np.float64), likely.pair_sentence)
     rows = [
         spotting_row(scores),
         ResultRow("annotate: where a sentence's words are likely", {"order": _measured(in_order)}),
+        ResultRow(f"annotate: the {share_placed:.0%} of them that it finds", {"order": _measured(found_in_order)}),
         looked_up(f"lookup: test clips of WLASL300 ({len(asked)})", ranks),
         looked_up("... without a dictionary", by_itself),
     ]

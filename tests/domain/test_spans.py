@@ -47,6 +47,10 @@ def test_time_comes_from_the_axis_not_from_the_frame_number() -> None:
     axis = TimeAxis(np.array([500.0, 500.0, 620.0, 4000.0]))
     assert axis.millis_of(FrameSpan(0, 3)) == MillisSpan.of(500, 620 + FRAME_MS)
     assert axis.millis_of(FrameSpan(3, 4)) == MillisSpan.of(4000, 4040)
+    thirty = TimeAxis(np.array([0.0, 33.4, 66.7, 133.4]))  # 30 pictures a second, brought to 25
+    assert [thirty.millis_of(FrameSpan(i, i + 1)) for i in range(4)] == [
+        MillisSpan.of(0, 33.4), MillisSpan.of(33.4, 66.7), MillisSpan.of(66.7, 106.7), MillisSpan.of(133.4, 173.4),
+    ]  # fmt: skip
     with pytest.raises(ValueError, match="no frames"):
         axis.millis_of(FrameSpan(2, 2))
     with pytest.raises(ValueError, match="read-only"):

@@ -67,6 +67,11 @@ def test_peaks_are_labelled_with_word_variant_and_cosine(tmp_path: Path) -> None
     assert {"#1", "#2", "threshold 0.40", "found", "media time"} <= set(texts)
 
 
+def test_the_only_entry_of_a_word_needs_no_name(tmp_path: Path) -> None:
+    texts = said(video_answer({"apple": [100]}, n_entries=1), tmp_path)
+    assert "apple 0.70" in texts and not {"#1", "v1"} & set(texts)
+
+
 def test_variants_have_the_names_of_the_dictionary(tmp_path: Path) -> None:
     word = word_answer("eat", [100, 300])
     entries = tuple(

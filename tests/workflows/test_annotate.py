@@ -16,6 +16,7 @@ from signspot.evaluation.overlap import SignSpan
 from signspot.formats.bobsl import read_bobsl_spottings
 from signspot.formats.challenge import read_challenge
 from signspot.spotting.occurrences import window_near
+from signspot.spotting.peaks import spottings_at
 from signspot.workflows.annotate import Annotated, KnownWords, annotate, explained, known_words
 from signspot.workflows.outputs import Output, write_corpus_json
 from signspot.workflows.spot import SpotOptions, spot
@@ -82,13 +83,16 @@ def test_the_other_words_of_a_subtitle_count_against_a_place(
         curve[window_near(words[Word("apple")].similarity.grid, spotting.frame)] = height
     similarity = words[Word("apple")].similarity
     confused = dataclasses.replace(similarity, entries=similarity.entries[:1], cosine=curve[:, None])
-    words[Word("apple")] = dataclasses.replace(words[Word("apple")], similarity=confused, spottings=())
-    answer = dataclasses.replace(annotated.answer, words=tuple(words.values()))
+    found = spottings_at(confused, np.sort(np.argsort(curve)[-2:]), apple.provenance)
+    words[Word("apple")] = dataclasses.replace(words[Word("apple")], similarity=confused, spottings=found)
+    words[Word("tree")] = dataclasses.replace(words[Word("tree")], spottings=())  # nothing is in the way
+    answer = dataclasses.replace(annotated.answer, words=tuple(words.values()), threshold=0.5)
     for text, place in (("An apple.", tree), ("An apple and a tree.", apple)):
         options = dataclasses.replace(TRUSTED, subtitles=(Subtitle(both, text),))
         mention = explained(answer, options, dictionary.vocabulary).mentions[0]
         assert mention.word == "apple" and mention.likely is not None
         assert mention.likely.time_ms == pytest.approx(similarity.axis.time_of(place.frame), abs=1)
+        assert mention.spotting is not None and mention.spotting.frame == place.frame
 
 
 def test_spans_do_not_overlap(annotated: Annotated) -> None:

@@ -132,13 +132,19 @@ def _words(annotated: Annotated) -> str:
     """The words without a sign, and how often each is mentioned in vain."""
     counts = Counter(mention.word for mention in annotated.unexplained).most_common()
     likely = {mention.word: mention.likely for mention in annotated.unexplained}
-    named = [f"{word} ({n} times)" if n > 1 else f"{word}{_likeliest(likely[word])}" for word, n in counts[:_NAMED]]
+    needed = None if annotated.answer.least_presence is not None else annotated.answer.threshold
+    named = [
+        f"{word} ({n} times)" if n > 1 else f"{word}{_likeliest(likely[word], needed)}" for word, n in counts[:_NAMED]
+    ]
     rest = len(counts) - len(named)
     return ", ".join(named) + (f" and {rest} more words (--json lists all)" if rest else "")
 
 
-def _likeliest(place: LikelyPlace | None) -> str:
-    return "" if place is None else f" (likeliest at {clock(place.time_ms)}, cosine {place.cosine:.3f})"
+def _likeliest(place: LikelyPlace | None, needed: float | None) -> str:
+    if place is None:
+        return ""
+    least = "" if needed is None else f", needed {needed:.3f}"
+    return f" (likeliest at {clock(place.time_ms)}: cosine {place.cosine:.3f}{least})"
 
 
 @dataclass(slots=True)

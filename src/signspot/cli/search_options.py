@@ -96,7 +96,10 @@ class SpotFiles(OutputFiles):
     vtt: Path | None = typer.Option(None, "--vtt", metavar="F.vtt", help="WebVTT subtitles.")
     srt: Path | None = typer.Option(None, "--srt", metavar="F.srt", help="SubRip subtitles.")
     eaf: Path | None = typer.Option(
-        None, "--eaf", metavar="F.eaf", help="A new ELAN file: give yours as VIDEO to add tiers to a copy."
+        None,
+        "--eaf",
+        metavar="F.eaf",
+        help="A new ELAN file (of a batch: a folder); give yours as VIDEO to add tiers to a copy.",
     )
     via: Path | None = typer.Option(None, "--via", metavar="F.json", help="VGG VIA 3 project.")
     plot: Path | None = typer.Option(None, "--plot", metavar="F.png", help="Picture of the similarity over time.")

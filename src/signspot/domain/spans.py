@@ -135,7 +135,13 @@ class TimeAxis:
         return FrameSpan(int(start), int(stop))
 
     def millis_of(self, span: FrameSpan) -> MillisSpan:
-        """The time covered by `span`: from its first picture to the end of its last."""
+        """The time covered by `span`: from its first picture to the end of its last, or to the next if that is earlier.
+
+        Pictures brought to 25 a second keep their own times: at 30 a second some follow after 33 ms.
+        """
         if not len(span):
             raise ValueError(f"no frames in {span}")
-        return MillisSpan.of(self.time_of(span.start), self.time_of(span.stop - 1) + FRAME_MS)
+        stop = self.time_of(span.stop - 1) + FRAME_MS
+        if 0 < span.stop < len(self):
+            stop = min(stop, max(self.time_of(span.stop), self.time_of(span.stop - 1) + 1))
+        return MillisSpan.of(self.time_of(span.start), stop)

@@ -66,10 +66,14 @@ class Curve:
 def entry_names(entries: Sequence[Entry]) -> tuple[str, ...]:
     """What the entries of a word are called in a picture: v and the variant, or # and a number where that is no name.
 
+    The only entry of a word needs none.
+
     >>> from signspot.domain.words import Word
     >>> entry_names([Entry(entry_id=v, word=Word("eat"), variant=v.strip()) for v in ("2", "7", "2 ", " ")])
     ('v2', 'v7', 'v2 #3', '#4')
     """
+    if len(entries) == 1 and not entries[0].variant:
+        return ("",)
     names: list[str] = []
     for number, entry in enumerate(entries, start=1):
         name = f"v{shortened(entry.variant, 10)}" if entry.variant else ""

@@ -64,7 +64,7 @@ def _annotate_panel(axes: Axes, word: WordAnswer, threshold: float) -> None:
     colour = FOUND if word.spottings else drawing.NOT_FOUND
     write_text(axes, 1, 1.22, verdict, size=10, color=colour, ha="right", va="bottom", transform=axes.transAxes)
     axes.set_ylabel("cosine", fontsize=9, color=FAINT_INK)
-    if word.similarity.entry_ids:
+    if any(drawing.entry_names(word.similarity.entries)):
         beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.005, 1.03), "borderaxespad": 0}
         axes.legend(**beside, fontsize=8, frameon=False, handlelength=1.6, labelspacing=0.3)
     ranked = sorted(word.spottings, key=lambda spotting: -spotting.cosine)
@@ -81,7 +81,7 @@ def _label_peak(axes: Axes, word: WordAnswer, spotting: Spotting, taken: list[Bb
     seconds = _peak_seconds(word, spotting)
     share = seconds / axes.get_xlim()[1]
     side = "left" if share < 0.08 else "right" if share > 0.92 else "center"
-    said = f"{shortened(word.word, 18)} {_variant_name(word, spotting)} {spotting.cosine:.2f}"
+    said = " ".join((*f"{shortened(word.word, 18)} {_variant_name(word, spotting)}".split(), f"{spotting.cosine:.2f}"))
     label = write_text(axes, seconds, 1.03, said, size=8.5, ha=side, va="bottom", transform=axes.get_xaxis_transform())
     extent = label.get_window_extent().padded(6)
     if extent.count_overlaps(taken):

@@ -3,8 +3,8 @@
 Every mention of a word in a subtitle is looked for around that subtitle, as in `spot`; the places that pass are
 candidates, and of all consistent choices of candidates the one of the highest total score is taken. The score of a
 candidate is by how much it passes: log odds above those of the least probability, or without a calibration, cosine
-above the threshold. Where a mention would be signed, found or not, is said for each: there, the other words of its
-subtitle count against it. (They do not count in the choice: it is no better so, experiments/calibration.)
+above the threshold. The other words of a subtitle count against a place that resembles them as well: in where a mention
+would be signed, which is said of each, found or not, and in the choice, unless probabilities are known (decision 18).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from signspot.domain.words import Synonyms, Vocabulary, Word
 from signspot.errors import InputError
 from signspot.formats.tables import answer_record
 from signspot.spotting.densify import Candidate, best_explanation
+from signspot.spotting.occurrences import window_near
 from signspot.spotting.refine import middle_of, parted
-from signspot.spotting.rivals import likely_windows
+from signspot.spotting.rivals import likely_windows, shares
 from signspot.spotting.subtitle_lag import SubtitleLag, subtitle_lag
 from signspot.text.subtitles import read_subtitles
 from signspot.text.tokenise import find_words, words_beside
@@ -206,8 +207,7 @@ class _Heard:
         similarity = self.names[0].similarity
         times_ms = similarity.times_ms
         first, stop = np.searchsorted(times_ms, (self.near.start, self.near.stop)).tolist()
-        cosines = [one.similarity.cosine[first:stop] for one in (self.names[0], *self.rivals)]
-        curves: FloatArray = np.stack([cosine.max(axis=1, initial=-np.inf) for cosine in cosines], axis=1)
+        curves = self._curves(self.names[0], slice(first, stop))
         if not np.isfinite(curves[:, 0]).any():
             return Mention(similarity.word, self.subtitle, spotting)
         best, likely = int(curves[:, 0].argmax()), int(likely_windows(curves)[0])
@@ -222,8 +222,21 @@ class _Heard:
                 span = frames if len(frames) else FrameSpan(spotting.frame, spotting.frame + 1)
                 origin = dataclasses.replace(spotting.provenance, subtitle=self.subtitle)
                 # Only the middle is surely taken: long spans are where a sign may reach, and are cut where another is.
-                candidate = Candidate(number, middle_of(span), _score(spotting, answer))
+                candidate = Candidate(number, middle_of(span), self._score(spotting, word, answer))
                 yield _Place(candidate, dataclasses.replace(spotting, provenance=origin))
+
+    def _score(self, spotting: Spotting, word: WordAnswer, answer: VideoAnswer) -> float:
+        """By how much a finding passes; a little more than nothing for one that only just does."""
+        if spotting.presence is not None and answer.least_presence is not None:
+            return max(_log_odds(spotting.presence.probability) - _log_odds(answer.least_presence), 1e-6)
+        window = window_near(word.similarity.grid, spotting.frame)
+        share = float(shares(self._curves(word, slice(window, window + 1)))[0, 0])
+        return max(share * (spotting.cosine - answer.threshold), 1e-6)
+
+    def _curves(self, word: WordAnswer, windows: slice) -> FloatArray:
+        """The best cosines of a word, then of its rivals: (n_windows, 1 + n_rivals)."""
+        cosines = (one.similarity.cosine[windows] for one in (word, *self.rivals))
+        return np.stack([cosine.max(axis=1, initial=-np.inf) for cosine in cosines], axis=1)
 
 
 def _heard(
@@ -257,13 +270,6 @@ def _lasting(place: _Place, span_ms: MillisSpan) -> _Place:
 
 def _names(word: Word, synonyms: Synonyms | None) -> tuple[Word, ...]:
     return (word, *sorted(synonyms.of_word(word))) if synonyms is not None else (word,)
-
-
-def _score(spotting: Spotting, answer: VideoAnswer) -> float:
-    """By how much a finding passes; a little more than nothing for one that only just does."""
-    if spotting.presence is None or answer.least_presence is None:
-        return max(spotting.cosine - answer.threshold, 1e-6)
-    return max(_log_odds(spotting.presence.probability) - _log_odds(answer.least_presence), 1e-6)
 
 
 def _log_odds(probability: float) -> float:

@@ -82,7 +82,8 @@ def learned_words(model: Embedder) -> FilledShelf:
     """The words that a model learned to name, in the place of a dictionary."""
     if sees_landmarks(model) and model.words:
         entries = tuple(Entry(entry_id=f"learned by {model.name}", word=word) for word in model.words)
-        return FilledShelf(Shelf(entries, model.word_directions))
+        told = f"no dictionary: only the {len(entries)} words that {model.name} learned can be named"
+        return FilledShelf(Shelf(entries, model.word_directions), (told,))
     fix = "give --dictionary, or use landmark-v1 (pip install 'signspot[pose]', or .pose files)"
     raise InputError(model.name, "knows no words by itself", fix)
 

@@ -72,9 +72,13 @@ class Outputs:
     def for_video(self, video_id: str) -> Outputs:
         """The outputs of one video of a batch: each path but the shared ones is a folder with one file per video."""
         paths = {kind: folder / f"{video_id}{kind.value}" for kind, folder in self.paths.items() if kind not in SHARED}
-        for path in paths.values():
-            output_folder(path.parent)
         return Outputs(paths, self.overwrite)
+
+    def make_folders(self) -> None:
+        """Create the folders that hold one file per video of a batch."""
+        for kind, folder in self.paths.items():
+            if kind not in SHARED:
+                output_folder(folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,6 +212,7 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, progress: Progress | N
         _refuse_without_pictures(episodes)
     if request.is_batch:
         _refuse_foreign(request.failures)
+        request.outputs.make_folders()  # one that may not be made is said before hours of work
     calibration = calibration_for(model, request.calibration, chosen.name)
     kept = kept_for(chosen, request.options.store)
     options = dataclasses.replace(request.options, calibration=calibration, store=kept)
