@@ -12,6 +12,7 @@ import torch
 
 import signspot
 from signspot.cli import main as cli
+from signspot.domain.words import Word
 from signspot.formats.pose_files import read_pose
 from signspot.media.landmark_layout import in_picture_heights
 from signspot.models.checkpoints import load_checkpoint, networks_of, save_checkpoint
@@ -132,6 +133,11 @@ def test_the_shipped_model_names_words_by_itself_and_pictures_need_a_dictionary(
     assert run("lookup", recording, "--sheet", tmp_path / "sheet.png") == 0
     said = capsys.readouterr()
     assert said.out.count("learned by landmark-v1") == 6 and (tmp_path / "sheet.png").exists()
+    trunk, head = networks_of(load_checkpoint(model_path("landmark-v1")))
+    assert isinstance(trunk, LandmarkEncoder)
+    unnamed = LandmarkEmbedder(trunk, head, name="unnamed", words=[Word("apple")])  # not those of its classifier
+    with pytest.raises(signspot.InputError, match="unnamed: knows no words by itself"):
+        signspot.lookup(recording, model=unnamed)
     assert run("lookup", coloured_video(tmp_path / "red.mp4", [[200, 0, 0]] * 20), "--model", "colour") == 2
     assert "colour: knows no words by itself: give --dictionary, or use landmark-v1" in capsys.readouterr().err
 

@@ -42,17 +42,18 @@ from signspot.workflows.lookup import (
 from signspot.workflows.sign_vectors import SignModel
 
 NO_SIGN = 2  # wrong input: the recording shows no sign
+_DICTIONARY = typer.Option(
+    None,
+    "--dictionary",
+    "-d",
+    show_default=False,
+    help="Folder, CSV or manifest of dictionary clips (default: the words that the model learned).",
+)
 
 
 def lookup(
     recording: Path = typer.Argument(metavar="CLIP", help="A recording of one sign, up to 20 s."),
-    dictionary: Path | None = typer.Option(
-        None,
-        "--dictionary",
-        "-d",
-        show_default=False,
-        help="Folder, CSV or manifest of dictionary clips (default: the words that the model learned).",
-    ),
+    dictionary: Path | None = _DICTIONARY,
     model: str = MODEL,
     backend: str = BACKEND,
     device: str = DEVICE,

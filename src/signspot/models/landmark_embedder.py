@@ -49,8 +49,8 @@ class LandmarkEmbedder(StagedModel):
 
     @property
     def word_directions(self) -> FloatArray:
-        """(n_words, dim) unit rows: where the vectors of each of its own words lie."""
-        if self._head is None or self._head.logits is None or not self.words:
+        """(n_words, dim) unit rows: where the vectors of its own words lie; none without a classifier of them."""
+        if self._head is None or self._head.logits is None or self._head.logits.out_features != len(self.words):
             return np.zeros((0, self.dim), np.float32)
         directions: FloatArray = unit_rows(self._head.logits.weight.detach()).numpy()
         return directions

@@ -80,7 +80,7 @@ def lookup(
 
 def learned_words(model: Embedder) -> FilledShelf:
     """The words that a model learned to name, in the place of a dictionary."""
-    if sees_landmarks(model) and model.words:
+    if sees_landmarks(model) and len(model.word_directions):
         entries = tuple(Entry(entry_id=f"learned by {model.name}", word=word) for word in model.words)
         told = f"no dictionary: only the {len(entries)} words that {model.name} learned can be named"
         return FilledShelf(Shelf(entries, model.word_directions), (told,))
