@@ -134,26 +134,9 @@ def call_faults(path: Path, package: Path = PACKAGE) -> list[str]:
     return faults
 
 
-def size_faults(path: Path, package: Path = PACKAGE) -> list[str]:
-    """Functions and files that outgrew a reader."""
-    text = path.read_text()
-    faults = [f"{path.relative_to(package)}: {text.count(chr(10))} lines"] if text.count("\n") > 400 else []
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.body:
-            continue
-        where = f"{path.relative_to(package)}:{node.lineno} {node.name}"
-        body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-        if (node.end_lineno or 0) - body[0].lineno + 1 > 40:
-            faults.append(f"{where}: a body of over 40 lines")
-        positional = [a.arg for a in node.args.posonlyargs + node.args.args if a.arg not in ("self", "cls")]
-        if len(positional) + len(node.args.kwonlyargs) > 5 and "cli" not in path.parts:
-            faults.append(f"{where}: over 5 parameters")
-    return faults
-
-
 @pytest.mark.parametrize("path", modules(), ids=lambda p: p.relative_to(PACKAGE).as_posix())
 def test_module_keeps_to_its_place(path: Path) -> None:
-    assert import_faults(path) + call_faults(path) + size_faults(path) == []
+    assert import_faults(path) + call_faults(path) == []
 
 
 @pytest.mark.parametrize(
