@@ -460,3 +460,80 @@ def test_what_is_not_in_the_vocabulary_is_said(
     assert "apple: the vocabulary has no sign of this name, or several" in captured.err
     assert "tree: the vocabulary" not in captured.err
     assert {s["word"]: s["type_id"] for s in json.loads(captured.out)["spottings"]} == {"tree": "17", "apple": ""}
+
+
+def counted_ecv(path: Path) -> Path:
+    """An ECV as that of the BSL Corpus: every vocabulary counts its entries anew."""
+    glosses = {"tags": ("NA", "Ambiguous", "other"), "nouns": ("TREE", "APPLE"), "mouth": ("WATER", "tree")}
+    lists = "".join(
+        f'<CONTROLLED_VOCABULARY CV_ID="{name}">'
+        + "".join(
+            f'<CV_ENTRY_ML CVE_ID="cveid{number}"><CVE_VALUE LANG_REF="eng">{gloss}</CVE_VALUE></CV_ENTRY_ML>'
+            for number, gloss in enumerate(some)
+        )
+        + "</CONTROLLED_VOCABULARY>"
+        for name, some in glosses.items()
+    )
+    path.write_text(f'<CV_RESOURCE><LANGUAGE LANG_ID="eng"/>{lists}</CV_RESOURCE>')
+    return path
+
+
+def linked_glosses(path: Path) -> tuple[set[tuple[str, str]], str]:
+    tier = read_eaf(path).tiers[-3]
+    return {(one.value, one.cve_ref) for one in tier.annotations}, tier.vocabulary
+
+
+@pytest.mark.parametrize("name", ["signs.ecv", "sign#s.ecv", "signs.ecv#tags"])
+def test_the_vocabulary_that_is_named_gives_its_own_glosses(
+    name: str, toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ecv, out = counted_ecv(tmp_path / name), tmp_path / "x.eaf"
+    assert spot(toy_world, "tree", "apple", "water", "--vocabulary", f"{ecv}#nouns", "--eaf", str(out)) == 0
+    assert linked_glosses(out) == ({("TREE", "cveid0"), ("APPLE", "cveid1"), ("water", "")}, "nouns")
+    (written,) = read_eaf(out).vocabularies
+    assert (written.cv_id, written.ecv_url) == ("nouns", f"file://{ecv}")
+    assert "water: the vocabulary has no sign of this name" in capsys.readouterr().err
+    # Added to that file, the vocabulary of its tiers is meant.
+    again = tmp_path / "again.eaf"
+    assert spot(toy_world, "tree", "--vocabulary", str(ecv), "--eaf", str(again), source=out) == 0
+    assert linked_glosses(again) == ({("TREE", "cveid0")}, "nouns")
+    assert read_eaf(again).vocabularies == (written,)
+    assert "the vocabulary 'nouns' is taken" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ("", "holds 3 vocabularies: tags, nouns, mouth: choose one by its name, such as --vocabulary"),
+        ("#noun", "has no vocabulary 'noun', only tags, nouns, mouth"),
+        ("#", "has no vocabulary '', only tags, nouns, mouth"),
+        ("x#nouns", "no such file"),
+    ],
+)
+def test_a_vocabulary_that_is_not_clear_is_refused_before_any_work(
+    chosen: str, message: str, toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ecv = counted_ecv(tmp_path / "signs.ecv")
+    assert spot(toy_world, "tree", "--vocabulary", f"{ecv}{chosen}", "--eaf", str(tmp_path / "x.eaf")) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["signs.ecv"]
+
+
+def test_one_dataset_of_a_table_may_be_named(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "signbank.csv"
+    table.write_text("Signbank ID,Dataset,Annotation ID Gloss (English)\n17,BSL,TREE\n18,NGT,TREE\n19,NGT,APPLE\n")
+    for chosen, ids in (("", {"tree": "", "apple": "19"}), ("#BSL", {"tree": "17", "apple": ""})):
+        assert spot(toy_world, "tree", "apple", "--vocabulary", f"{table}{chosen}", "--json") == 0
+        assert {s["word"]: s["type_id"] for s in json.loads(capsys.readouterr().out)["spottings"]} == ids
+
+
+def test_words_without_an_id_are_said_in_one_line(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ecv = counted_ecv(tmp_path / "signs.ecv")
+    assert spot(toy_world, "tree", "apple", "water", "--vocabulary", f"{ecv}#tags", "--json") == 0
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "the vocabulary has no sign" in line]
+    assert "tree, apple, water: the vocabulary has no sign of these names, or several" in said

@@ -31,6 +31,7 @@ from signspot.formats.eaf import (
 )
 from signspot.formats.eaf_document import document_of
 from signspot.formats.eaf_tree import fresh_ids
+from signspot.formats.eaf_vocabulary import one_list
 from signspot.formats.vocabulary import ExternalVocabulary, LocalGloss, VocabularyItem
 from signspot.text.safe_xml import parse_xml
 from tests.formats.eaf_generator import SCHEMAS, load_schema, make_eaf, make_spottings, make_vocabulary, seeds, sizes
@@ -436,6 +437,84 @@ def test_a_vocabulary_that_stands_in_the_file_is_linked() -> None:
     assert (after.tiers[0].annotations[0].value, after.tiers[0].annotations[0].cve_ref) == ("HOUSE", "7")
     assert after.tiers[0].language == "eng"
     assert is_valid(after.xml)
+
+
+def lists(
+    *names: str, glosses: tuple[str, ...] = ("TREE", "HOUSE"), url: str = "file:///D:/signs.ecv"
+) -> ExternalVocabulary:
+    """An ECV whose lists all count their entries from 1, as those of the BSL Corpus do."""
+    items = (
+        VocabularyItem(type_id=str(number), glosses=(LocalGloss("eng", f"{gloss} of {name}"),), vocabulary=name)
+        for name in names
+        for number, gloss in enumerate(("TREE", "HOUSE"), start=1)
+    )
+    return ExternalVocabulary("signs.ecv", tuple(items), url)
+
+
+def used_by_a_tier(name: str, url: str = "https://x.org/signs.ecv") -> str:
+    return f"""    <TIER TIER_ID="mine" LINGUISTIC_TYPE_REF="t"/>
+    <LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="t" CONTROLLED_VOCABULARY_REF="{name}"/>
+    <CONTROLLED_VOCABULARY CV_ID="mouth" EXT_REF="er1"/>
+    <CONTROLLED_VOCABULARY CV_ID="nouns" EXT_REF="er1"/>
+    <EXTERNAL_REF EXT_REF_ID="er1" TYPE="ecv" VALUE="{url}"/>
+"""
+
+
+def test_an_id_that_several_vocabularies_use_is_not_linked_by_guessing() -> None:
+    spottings = [spotting(0, 9, "house", type_id="2")]
+    after = add_spottings(document(), spottings, TierOptions(vocabulary=lists("mouth", "nouns")))
+    assert (after.tiers[0].annotations[0].value, after.tiers[0].annotations[0].cve_ref) == ("house", "")
+    assert after.vocabularies == ()
+    what = "type ids that several vocabularies use, not linked; choose one vocabulary: 1 (2)"
+    assert after.warnings == (what,)
+
+
+def test_the_vocabulary_of_the_tiers_type_decides_what_an_id_means() -> None:
+    spottings = [spotting(0, 9, "house", type_id="2")]
+    after = add_spottings(
+        document(rest=used_by_a_tier("nouns")), spottings, TierOptions(vocabulary=lists("mouth", "nouns"))
+    )
+    gloss = after.tier("signspot")
+    assert (gloss.annotations[0].value, gloss.annotations[0].cve_ref) == ("HOUSE of nouns", "2")
+    assert gloss.vocabulary == "nouns"
+    assert len(after.vocabularies) == 2
+    assert after.warnings == ()
+    assert is_valid(after.xml)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["", used_by_a_tier("other"), used_by_a_tier("nouns", url="https://x.org/other.ecv")],
+    ids=["no tier", "a tier of another vocabulary", "a vocabulary of the same name in another file"],
+)
+def test_one_of_several_vocabularies_must_be_chosen(rest: str) -> None:
+    known = lists("mouth", "nouns")
+    fix = "choose one by its name, such as --vocabulary 'signs.ecv#mouth'"
+    with pytest.raises(FormatError) as refused:
+        one_list(known, document(rest=rest))
+    assert str(refused.value) == f"signs.ecv: holds 2 vocabularies: mouth, nouns: {fix}"
+
+
+def test_the_vocabulary_of_the_tiers_is_chosen_and_said() -> None:
+    chosen = one_list(lists("mouth", "nouns"), document(rest=used_by_a_tier("nouns")))
+    assert chosen.lists == ("nouns",)
+    assert chosen.warnings == ("the vocabulary 'nouns' is taken, which the tiers of x.eaf use",)
+
+
+def test_a_single_vocabulary_and_a_table_need_no_choice() -> None:
+    single, table = lists("nouns"), lists("BSL", "NGT", url="")
+    assert one_list(single, None) is single
+    assert one_list(table, None) is table
+
+
+def test_a_list_of_the_same_name_and_ids_with_other_glosses_is_another_one() -> None:
+    rest = """    <LANGUAGE LANG_ID="eng"/>
+    <CONTROLLED_VOCABULARY CV_ID="nouns"><CV_ENTRY_ML CVE_ID="1"><CVE_VALUE LANG_REF="eng">NA</CVE_VALUE></CV_ENTRY_ML>
+    <CV_ENTRY_ML CVE_ID="2"><CVE_VALUE LANG_REF="eng">{gloss}</CVE_VALUE></CV_ENTRY_ML></CONTROLLED_VOCABULARY>
+"""
+    options, spottings = TierOptions(vocabulary=lists("nouns")), [spotting(0, 9, "house", type_id="2")]
+    after = add_spottings(document(rest=rest.format(gloss="Ambiguous")), spottings, options)
+    assert (after.tiers[0].annotations[0].value, after.tiers[0].annotations[0].cve_ref) == ("HOUSE of nouns", "")
 
 
 def test_type_ids_nobody_knows_are_not_written_as_links() -> None:

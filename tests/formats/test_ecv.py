@@ -65,6 +65,16 @@ def test_words_of_any_language_find_their_types(tmp_path: Path) -> None:
     assert vocabulary.items_for(Word("nameless")) == ()
 
 
+def test_an_id_belongs_to_its_list(tmp_path: Path) -> None:
+    vocabulary = read_ecv(write(tmp_path, SIGNBANK))
+    assert vocabulary.item("101") is None  # HUIS-A or mouth
+    assert vocabulary.only("second").item("101").gloss() == "mouth"
+    twice = SIGNBANK.replace('CV_ID="second"', 'CV_ID="NGT-Signbank-lexicon"')
+    (list_name,) = read_ecv(write(tmp_path, twice)).lists
+    assert read_ecv(write(tmp_path, twice)).only(list_name).item("101").gloss() == "HUIS-A"
+    assert "entries whose id occurs before, left out: 2 (102, 101)" in read_ecv(write(tmp_path, twice)).warnings
+
+
 def test_the_form_before_2_8_is_read(tmp_path: Path) -> None:
     (item,) = read_ecv(write(tmp_path, OLD)).items
     assert (item.type_id, item.gloss(), item.description, item.external_ref) == ("1", "BOOM", "meaning", "http://x")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.words import Word, normalise
+from signspot.errors import FormatError
 from signspot.formats.vocabulary import ExternalVocabulary, LocalGloss, VocabularyItem, with_type_ids
 
 
@@ -94,6 +95,32 @@ def test_nothing_else_of_a_dictionary_changes() -> None:
     after = with_type_ids(before, vocabulary("A", "C"))
     assert after.name == "d"
     assert [(e.entry_id, e.word, e.variant) for e in after] == [(e.entry_id, e.word, e.variant) for e in before]
+
+
+def two_lists() -> ExternalVocabulary:
+    """Lists that both count from 1: only `tree` and `7` are without doubt."""
+    entries = (("nouns", "1", "TREE"), ("nouns", "2", "HOUSE"), ("mouth", "1", "house"), ("mouth", "7", "open"))
+    items = (VocabularyItem(type_id=i, glosses=(LocalGloss("eng", g),), vocabulary=cv) for cv, i, g in entries)
+    return ExternalVocabulary("x.ecv", tuple(items), "file:///x.ecv")
+
+
+def test_an_id_that_several_lists_use_is_no_id() -> None:
+    known = two_lists()
+    assert known.item("1") is None
+    assert known.item("7") == known.items[3]
+    entries = Dictionary.of("d", [entry("tree"), entry("house"), entry("open")])
+    assert [e.type_id for e in with_type_ids(entries, known)] == ["", "7", ""]  # in the order house, open, tree
+
+
+def test_one_list_of_several_has_ids_of_its_own() -> None:
+    known = two_lists()
+    assert known.lists == ("nouns", "mouth")
+    nouns = known.only("nouns")
+    assert (nouns.lists, nouns.source, nouns.url) == (("nouns",), known.source, known.url)
+    entries = Dictionary.of("d", [entry("house"), entry("tree")])
+    assert [e.type_id for e in with_type_ids(entries, nouns)] == ["2", "1"]
+    with pytest.raises(FormatError, match=r"x\.ecv: has no vocabulary 'noun', only nouns, mouth: choose one of these"):
+        known.only("noun")
 
 
 @given(st.lists(st.text(max_size=20), max_size=12, unique=True))

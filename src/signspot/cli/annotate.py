@@ -20,6 +20,7 @@ from signspot.cli.shared_options import (
     OVERWRITE,
     STANDARD_OUTPUT,
     STRIDE,
+    VOCABULARY,
     Comparing,
 )
 from signspot.cli.show import partial_tables_are_told, print_json, warn, warn_of
@@ -43,7 +44,7 @@ def annotate(
     ),
     synonyms: bool = typer.Option(False, "--synonyms", help="Also signs that the dictionary files under both words."),
     stride: int = STRIDE,
-    vocabulary: Path | None = typer.Option(None, "--vocabulary", help="ELAN .ecv or SignBank .csv, for the ELAN file."),
+    vocabulary: str | None = VOCABULARY,
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
     failures: Path = FAILURES,

@@ -40,6 +40,13 @@ JSON = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the scree
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace outputs that exist.")
 STRIDE = typer.Option(1, "--stride", min=1, help="Frames between two windows.")
 FAILURES = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed.")
+VOCABULARY = typer.Option(
+    None,
+    "--vocabulary",
+    metavar="FILE[#NAME]",
+    help="ELAN .ecv or SignBank .csv: its ids go into the ELAN output. NAME is the vocabulary of an .ecv that holds "
+    "several, by its CV_ID; not needed where the tiers of the ELAN file use one of them.",
+)
 BOX = typer.Option(
     None,
     "--box",

@@ -9,7 +9,15 @@ import typer
 from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
 from signspot.cli.search_options import Looking, SpotFiles, SubtitleTimes, Sureness
-from signspot.cli.shared_options import FAILURES, FAILURES_FOUND, JSON, OVERWRITE, STANDARD_OUTPUT, Comparing
+from signspot.cli.shared_options import (
+    FAILURES,
+    FAILURES_FOUND,
+    JSON,
+    OVERWRITE,
+    STANDARD_OUTPUT,
+    VOCABULARY,
+    Comparing,
+)
 from signspot.cli.show import partial_tables_are_told, print_answer, print_json, warn, warn_of
 from signspot.errors import one_line
 from signspot.workflows.outputs import SHARED, Outputs
@@ -31,9 +39,7 @@ def spot(
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Search a word only where these mention it (without words: all they mention)."
     ),
-    vocabulary: Path | None = typer.Option(
-        None, "--vocabulary", help="ELAN .ecv or SignBank .csv: its ids go into the ELAN output."
-    ),
+    vocabulary: str | None = VOCABULARY,
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
     failures: Path = FAILURES,

@@ -69,6 +69,7 @@ class ElanTier:
     annotator: str = ""
     parent: str = ""
     language: str = ""
+    vocabulary: str = ""  # the controlled vocabulary of its linguistic type
     annotations: tuple[ElanAnnotation, ...] = ()
 
 
@@ -190,6 +191,8 @@ class _Tiers:
     ) -> None:
         self._root, self._unit_ms, self._odd = root, unit_ms, odd
         self._entry_ids = {ref.ref_id: ref.value for ref in references if ref.kind == "cve_id"}
+        types = list(root.iterchildren("LINGUISTIC_TYPE"))[::-1]  # of two with one name, the first counts
+        self._cv_refs = {t.get("LINGUISTIC_TYPE_ID", ""): t.get("CONTROLLED_VOCABULARY_REF", "") for t in types}
         self._slots = self._read_slots()
         self._spans: dict[str, MillisSpan | None] = {}
         self._parents: dict[str, str] = {}
@@ -265,6 +268,7 @@ class _Tiers:
             annotator=element.get("ANNOTATOR", ""),
             parent=element.get("PARENT_REF", ""),
             language=element.get("LANG_REF", ""),
+            vocabulary=self._cv_refs.get(element.get("LINGUISTIC_TYPE_REF", ""), ""),
             annotations=tuple(self._annotation(annotation) for annotation in annotations),
         )
 

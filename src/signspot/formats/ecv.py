@@ -3,7 +3,7 @@
 CV_RESOURCE
   LANGUAGE LANG_ID
   CONTROLLED_VOCABULARY CV_ID            one or more lists
-    CV_ENTRY_ML CVE_ID EXT_REF           one type
+    CV_ENTRY_ML CVE_ID EXT_REF           one type; the id may occur in every list
       CVE_VALUE LANG_REF DESCRIPTION     its gloss in one language
     CV_ENTRY CVE_ID DESCRIPTION EXT_REF  one type, before EAF 2.8
   EXTERNAL_REF EXT_REF_ID VALUE          some SignBanks write it inside the list
@@ -66,13 +66,13 @@ def plain_text(element: etree._Element | None) -> str:
 
 
 def _with_ids(root: etree._Element, refs: Mapping[str, str], odd: Oddities) -> Iterator[VocabularyItem]:
+    seen: set[tuple[str, str]] = set()  # an id is that of one list only
     for vocabulary in root.iterchildren("CONTROLLED_VOCABULARY"):
-        seen: set[str] = set()
         for item in items_of(vocabulary, refs):
             if not item.type_id:
                 odd.note("entries without an id, left out", item.gloss())
-            elif item.type_id in seen:
+            elif (item.vocabulary, item.type_id) in seen:
                 odd.note("entries whose id occurs before, left out", item.type_id)
             else:
-                seen.add(item.type_id)
+                seen.add((item.vocabulary, item.type_id))
                 yield item

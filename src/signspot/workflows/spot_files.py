@@ -9,6 +9,7 @@ import dataclasses
 import itertools
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from signspot.errors import InputError, OutputExists, SignspotError
 from signspot.features.stages import sees_landmarks
 from signspot.formats.corpus_source import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, placed
 from signspot.formats.eaf import ElanDocument, ElanMedia, read_eaf, resolve_media
+from signspot.formats.eaf_vocabulary import one_list
 from signspot.formats.ecv import read_ecv
 from signspot.formats.manifests import read_corpus
 from signspot.formats.pose_files import SUFFIX as POSE_SUFFIX
@@ -56,7 +58,7 @@ class SpotRequest:
     device: str = "cpu"
     subtitles: Path | None = None  # a file; for a folder of videos, a folder of files with the same names
     subtitle_options: SubtitleOptions = SubtitleOptions()
-    vocabulary: Path | None = None
+    vocabulary: str | Path | None = None  # a file, or FILE#NAME for one vocabulary of an ECV that holds several
     options: SpotOptions = SpotOptions()
     queries: tuple[Path, ...] = ()  # clips of one sign to look for, beside the words
     calibration: Path | None = None  # None: the one that is kept for the model, if any
@@ -122,7 +124,7 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
     elan = read_eaf(request.source) if request.source.suffix.lower() == ".eaf" else None
     corpus = _corpus(request, elan)
     episodes, unusable = corpus.episodes, _unusable(corpus)
-    run = _prepared(request, corpus, progress)
+    run = _prepared(request, corpus, elan, progress)
     if not request.is_batch:
         remarks = run.query.warnings + _chosen_video(request.source, elan) + _chosen_subtitles(episodes[0], request)
         yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
@@ -195,16 +197,16 @@ def _unusable(corpus: CorpusSource) -> tuple[Outcome, ...]:
     )
 
 
-def _prepared(request: SpotRequest, corpus: CorpusSource, progress: Progress | None) -> _Run:
+def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | None, progress: Progress | None) -> _Run:
     """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
+    vocabulary = None if request.vocabulary is None else _vocabulary(str(request.vocabulary), elan)
     shelf, episodes = query_shelf(request.dictionary, request.queries, request.words), corpus.episodes
     chosen = chosen_model(request.model, (*(e.video for e in episodes), *(entry.video for entry in shelf.dictionary)))
     model = load_model(chosen.name, backend=request.backend, device=request.device)
     if shelf.clip_ids and not sees_landmarks(model):  # a model of landmarks sees where the hands are raised
         shelf = without_still_ends(shelf, isolated=request.options.isolated)
-    vocabulary = _vocabulary(request.vocabulary)
     dictionary = shelf.dictionary if vocabulary is None else with_type_ids(shelf.dictionary, vocabulary)
-    named = (request.source, request.dictionary, request.subtitles, request.vocabulary)
+    named = (request.source, request.dictionary, request.subtitles, Path(vocabulary.source) if vocabulary else None)
     read = (path for episode in episodes for path in (episode.video, episode.subtitles))
     inputs = tuple(path for path in (*named, *read, *(entry.video for entry in dictionary)) if path)
     check_outputs(request.outputs, inputs, tuple(e.video_id for e in episodes) if request.is_batch else None)
@@ -222,7 +224,7 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, progress: Progress | N
     if _reads(request) and not shelf.words:
         asked = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
     query = prepare(shelf.words, dictionary, model, asked, progress)
-    remarks = chosen.remarks + shelf.problems + query.warnings + _unlinked(query, vocabulary)
+    remarks = chosen.remarks + shelf.problems + query.warnings + _of_vocabulary(query, vocabulary)
     query = dataclasses.replace(query, warnings=remarks)
     return _Run(request, query, model, vocabulary, options, corpus.annotations, progress)
 
@@ -237,12 +239,15 @@ def _reads(request: SpotRequest) -> bool:
     return request.subtitles is not None or request.explain
 
 
-def _unlinked(query: Query, vocabulary: ExternalVocabulary | None) -> tuple[str, ...]:
-    """The words that get no id, because the vocabulary has no such sign or several."""
+def _of_vocabulary(query: Query, vocabulary: ExternalVocabulary | None) -> tuple[str, ...]:
+    """What is odd in the vocabulary, and the words that get no id, because it has no such sign or several."""
     if vocabulary is None:
         return ()
+    odd = tuple(f"{vocabulary.source}: {line}" for line in vocabulary.warnings)
     without = [each.word for each in query.words if not any(entry.type_id for entry in each.entries)]
-    return tuple(f"{word}: the vocabulary has no sign of this name, or several: no id is written" for word in without)
+    names = "this name" if len(without) == 1 else "these names"
+    what = f"{', '.join(without)}: the vocabulary has no sign of {names}, or several: no id is written"
+    return (*odd, what) if without else odd
 
 
 def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | None = None) -> Outcome:
@@ -384,7 +389,19 @@ def _chosen_video(path: Path, elan: ElanDocument | None) -> tuple[str, ...]:
     return (f"{path.name}: of its {linked.n_linked} videos, {linked.path.name} is searched",)
 
 
-def _vocabulary(path: Path | None) -> ExternalVocabulary | None:
-    if path is None:
-        return None
-    return read_signbank(path) if path.suffix.lower() in (".csv", ".tsv", ".txt") else read_ecv(path)
+def _vocabulary(given: str, elan: ElanDocument | None) -> ExternalVocabulary:
+    """The vocabulary in a file: the one that is named, or the one that the tiers of the ELAN file use."""
+    path, name = _file_and_name(given)
+    read = read_signbank(path) if path.suffix.lower() in (".csv", ".tsv", ".txt") else read_ecv(path)
+    return one_list(read, elan) if name is None else read.only(name)
+
+
+def _file_and_name(given: str) -> tuple[Path, str | None]:
+    """FILE#NAME taken apart; either may hold a # of its own, so the longest name of a file that is there counts."""
+    parts = given.split("#")
+    for n_parts in range(len(parts), 0, -1):
+        path = Path("#".join(parts[:n_parts]))
+        with suppress(OSError):  # a name too long for any file
+            if path.is_file():
+                return path, "#".join(parts[n_parts:]) if n_parts < len(parts) else None
+    return Path(given), None
