@@ -286,6 +286,29 @@ def test_an_elan_file_gets_tiers_beside_its_own(toy_world: ToyWorld, tmp_path: P
     assert [a.value for a in after["signspot-2"].annotations] == ["apple"] * 3
 
 
+@pytest.mark.parametrize(
+    ("url", "relative", "message"),
+    [
+        ("", "./videos/v.mp4", ""),
+        ("", "{}/videos/v.mp4", ""),
+        ("", "./gone.mp4", "its video is not on this computer: gone.mp4"),
+        ("C:\\x\\gone.mp4", "", "its video is not on this computer: gone.mp4"),
+        ("", "", "is linked to no video"),
+    ],
+)
+def test_the_video_of_an_elan_file_is_found_by_either_url(
+    url: str, relative: str, message: str, toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "videos").mkdir()
+    shutil.copy(toy_world.broadcast, tmp_path / "videos" / "v.mp4")
+    eaf = tmp_path / "x.eaf"
+    media = f'<MEDIA_DESCRIPTOR MEDIA_URL="{url}" RELATIVE_MEDIA_URL="{relative.format(tmp_path)}"/>'
+    eaf.write_text(f"<ANNOTATION_DOCUMENT><HEADER>{media}</HEADER></ANNOTATION_DOCUMENT>")
+    assert spot(toy_world, "tree", "--json", source=eaf) == (2 if message else 0)
+    captured = capsys.readouterr()
+    assert f"x.eaf: {message}: " in captured.err if message else len(json.loads(captured.out)["spottings"]) == 2
+
+
 def test_subtitles_can_be_shifted(toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     late = tmp_path / "late.vtt"
     truth = next(t for t in toy_world.truth if t.sign.word == "tree")

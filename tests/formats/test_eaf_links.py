@@ -41,6 +41,40 @@ def test_the_relative_url_comes_first(folder: Path, relative: str) -> None:
     assert path.resolve() == folder / "video" / "a b.mp4"
 
 
+@pytest.mark.parametrize(
+    ("url", "relative", "rule"),
+    [
+        ("", "../video/a b.mp4", FoundBy.RELATIVE),
+        ("file:///gone/c.mp4", "../video/a b.mp4", FoundBy.RELATIVE),
+        ("", " ../video/a b.mp4\n", FoundBy.RELATIVE),
+        ("", "file://{}/video/a b.mp4", FoundBy.ABSOLUTE),
+        ("", "{}/video/a b.mp4", FoundBy.ABSOLUTE),
+        ("file:///gone/c.mp4", "file://{}/video/a b.mp4", FoundBy.ABSOLUTE),
+        ("../video/a b.mp4", "", FoundBy.RELATIVE),
+        ("file:///../video/a%20b.mp4", "./gone.mp4", FoundBy.RELATIVE),
+    ],
+)
+def test_either_url_serves_where_the_other_is_empty_or_leads_nowhere(
+    folder: Path, url: str, relative: str, rule: FoundBy
+) -> None:
+    path, found_by = found(folder, url.format(folder), relative.format(folder))
+    assert found_by is rule
+    assert path is not None and path.resolve() == folder / "video" / "a b.mp4"
+
+
+@pytest.mark.parametrize(
+    ("url", "relative", "name"),
+    [
+        ("file:///C:/x/a.mp4", "./b.mp4", "a.mp4"),
+        ("C:\\x\\a.mp4", "", "a.mp4"),
+        (" ", "../b.mp4", "b.mp4"),
+        ("", "", ""),
+    ],
+)
+def test_a_medium_is_named_by_the_url_that_says_something(url: str, relative: str, name: str) -> None:
+    assert ElanMedia(url, relative).name == name
+
+
 @pytest.mark.parametrize("url", ["file://{}/video/a b.mp4", "file://{}/video/a%20b.mp4", "file:{}/video/a b.mp4",
                                  "FILE://{}/video/a b.mp4", "{}/video/a b.mp4"])  # fmt: skip
 def test_then_the_absolute_url(folder: Path, url: str) -> None:

@@ -38,6 +38,11 @@ class ElanMedia:
     time_origin_ms: int = 0
     extracted_from: str = ""
 
+    @property
+    def name(self) -> str:
+        """The name of the file, by whichever URL says it; empty if neither does."""
+        return (self.url.strip() or self.relative_url.strip()).replace("\\", "/").rstrip("/").rpartition("/")[2]
+
     def to_media(self, span: MillisSpan) -> MillisSpan:
         """EAF time to the time of this file."""
         return MillisSpan(Millis(span.start + self.time_origin_ms), Millis(span.stop + self.time_origin_ms))

@@ -1,12 +1,14 @@
 """The files an EAF links to: found on this computer or not at all, never fetched.
 
 ELAN writes absolute URLs of the computer the file was made on (file:///C:/corpus/a b.mp4, not percent-encoded) and
-URLs relative to the EAF (./a.mp4, ../video/a.mp4; older versions file:/./a.mp4). Network paths (//server/share) are
+URLs relative to the EAF (./a.mp4, ../video/a.mp4; older versions file:/./a.mp4). Other programs leave one of the two
+empty, or write one in the place of the other. Network paths (//server/share) are
 never touched: merely asking for one sends the user's credentials on some systems.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -40,7 +42,7 @@ class ResolvedMedia:
 
 
 def resolve_media(document: ElanDocument, eaf_path: Path) -> tuple[ResolvedMedia, ...]:
-    """Find every linked medium: by its relative URL, its absolute URL, or its name beside the EAF."""
+    """Find every linked medium: by its relative URL, its absolute URL, either in the other's place, or by its name."""
     return tuple(
         ResolvedMedia(media, *_find(media.url, media.relative_url, eaf_path.absolute().parent))
         for media in document.media
@@ -55,12 +57,15 @@ def resolve_vocabularies(document: ElanDocument, eaf_path: Path) -> tuple[Path, 
 
 
 def _find(url: str, relative_url: str, folder: Path) -> tuple[Path | None, FoundBy]:
-    for path in _relative(relative_url, folder):
-        if _is_file(path):
-            return path, FoundBy.RELATIVE
-    for path in _absolute(url):
-        if _is_file(path):
-            return path, FoundBy.ABSOLUTE
+    url, relative_url = url.strip(), relative_url.strip()
+    places = (
+        (FoundBy.RELATIVE, _relative(relative_url, folder)),
+        (FoundBy.ABSOLUTE, itertools.chain(_absolute(url), _absolute(relative_url))),
+        (FoundBy.RELATIVE, (path for path in _relative(url, folder) if path.parent != folder)),
+    )
+    for found_by, paths in places:
+        if (found := next(filter(_is_file, paths), None)) is not None:
+            return found, found_by
     for name in dict.fromkeys(_name(link) for link in (relative_url, url)):
         for spelling in _spellings(name):
             if spelling not in ("", ".", "..") and "/" not in spelling and _is_file(folder / spelling):

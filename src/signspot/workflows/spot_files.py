@@ -371,13 +371,14 @@ def _chosen_subtitles(episode: Episode, request: SpotRequest) -> tuple[str, ...]
 
 def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
     """The first linked video that is on this computer."""
-    linked = [found for found in resolve_media(elan, path) if not (found.media.mime_type or "").startswith("audio/")]
+    media = [found for found in resolve_media(elan, path) if found.media.name]
+    linked = [found for found in media if not found.media.mime_type.startswith("audio/")]
     for found in linked:
         if found.path is not None:
             return _LinkedVideo(found.path, found.media, len(linked))
     if not linked:
         raise InputError(path, "is linked to no video", "link one in ELAN, or name the video itself")
-    names = ", ".join(Path(found.media.url).name for found in linked)
+    names = ", ".join(found.media.name for found in linked)
     raise InputError(path, f"its video is not on this computer: {names}", "put it beside the ELAN file")
 
 
