@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections import Counter
 from datetime import datetime
 from functools import cache
@@ -34,7 +35,16 @@ from signspot.formats.eaf_tree import fresh_ids
 from signspot.formats.eaf_vocabulary import one_list
 from signspot.formats.vocabulary import ExternalVocabulary, LocalGloss, VocabularyItem
 from signspot.text.safe_xml import parse_xml
-from tests.formats.eaf_generator import SCHEMAS, load_schema, make_eaf, make_spottings, make_vocabulary, seeds, sizes
+from tests.formats.eaf_generator import (
+    SCHEMAS,
+    VERSIONS,
+    load_schema,
+    make_eaf,
+    make_spottings,
+    make_vocabulary,
+    seeds,
+    sizes,
+)
 
 MINIMAL = """<?xml version="1.0" encoding="UTF-8"?>
 <ANNOTATION_DOCUMENT AUTHOR="" DATE="2020-01-01T00:00:00+00:00" FORMAT="{version}" VERSION="{version}">
@@ -558,6 +568,12 @@ def test_a_type_of_our_name_with_other_attributes_is_left_alone() -> None:
     assert after.tiers[0].linguistic_type == "signspot-gloss-2"
 
 
+def test_a_lost_type_of_our_name_is_not_replaced_by_ours() -> None:
+    rest = '    <TIER TIER_ID="mine" LINGUISTIC_TYPE_REF="signspot-gloss"/>\n'
+    after = add_spottings(document(rest=rest), [spotting(0, 9)])
+    assert [tier.linguistic_type for tier in after.tiers[:2]] == ["signspot-gloss", "signspot-gloss-2"]
+
+
 def test_a_file_without_time_order_gets_one() -> None:
     text = MINIMAL.format(version="3.0", unit="milliseconds", origin=0, rest="").replace("    <TIME_ORDER/>\n", "")
     after = add_spottings(document_of(parse_xml(text.encode(), "x", FormatError), "x"), [spotting(0, 9)])
@@ -569,3 +585,113 @@ def test_a_file_that_would_grow_beyond_the_limit_is_refused(monkeypatch: pytest.
     monkeypatch.setattr("signspot.formats.eaf_spottings.MAX_BYTES", 3000)
     with pytest.raises(FormatError, match=r"would grow beyond .* with 50 spottings: ask for fewer words"):
         add_spottings(document(), [spotting(i * 10, i * 10 + 5) for i in range(50)])
+
+
+def schema_errors(document: ElanDocument) -> list[str]:
+    known = schema(document.format_version if document.format_version in VERSIONS else "3.0")
+    known.validate(etree.fromstring(document.xml))
+    return [error.message for error in known.error_log]
+
+
+SOUND = """<ANNOTATION_DOCUMENT AUTHOR="" DATE="2020-01-01T00:00:00+00:00" FORMAT="3.0" VERSION="3.0">
+    <HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"/>
+    <TIME_ORDER>
+        <TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="0"/><TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="9"/></TIME_ORDER>
+    <TIER TIER_ID="gloss" LINGUISTIC_TYPE_REF="t"><ANNOTATION>
+        <ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2"><ANNOTATION_VALUE/>
+        </ALIGNABLE_ANNOTATION></ANNOTATION></TIER>
+    <LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="t"/>
+    <LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="signspot-note" TIME_ALIGNABLE="false" GRAPHIC_REFERENCES="false" \
+CONSTRAINTS="Symbolic_Association"/>
+    <LOCALE LANGUAGE_CODE="en"/>
+    <LANGUAGE LANG_ID="eng"/>
+    <CONSTRAINT STEREOTYPE="Symbolic_Association" DESCRIPTION="d"/>
+    <CONTROLLED_VOCABULARY CV_ID="BSL">
+        <CV_ENTRY_ML CVE_ID="7"><CVE_VALUE LANG_REF="eng">HOUSE-A</CVE_VALUE></CV_ENTRY_ML></CONTROLLED_VOCABULARY>
+</ANNOTATION_DOCUMENT>
+"""
+TYPE, SLOT = '<LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="t"/>', '<TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="0"/>'
+TIME_ORDER = SOUND[SOUND.index("<TIME_ORDER>") : SOUND.index("    <TIER ")]
+
+
+@pytest.mark.parametrize("linked", [None, "in the file", "new"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"ts1"', '"1"'),
+        ('ANNOTATION_ID="a1"', 'ANNOTATION_ID="1 x"'),
+        ("<ANNOTATION_VALUE/>", ""),
+        ('DATE="2020-01-01T00:00:00+00:00"', 'DATE="today"'),
+        ('TIME_UNITS="milliseconds"', 'TIME_UNITS="weeks"'),
+        ('    <HEADER MEDIA_FILE="" TIME_UNITS="milliseconds"/>\n', ""),
+        ("<HEADER ", "<HEADER/><HEADER "),
+        (TIME_ORDER, ""),
+        ("<TIME_ORDER>", "<FUTURE/><TIME_ORDER>"),
+        ("<TIME_ORDER>", "<TIME_ORDER><FUTURE/>"),
+        (SLOT, f"{SLOT}<FUTURE/>"),
+        ("<TIER ", "<FUTURE/><TIER "),
+        ("<TIER ", f"{TYPE}<TIER "),
+        ("<TIER ", '<TIER TIER_ID="gloss" LINGUISTIC_TYPE_REF="none" PARENT_REF="lost" ANNOTATOR=""/><TIER '),
+        (TYPE, ""),
+        (TYPE, f"{TYPE}{TYPE}"),
+        (TYPE, f'<LOCALE LANGUAGE_CODE="nl"/>{TYPE}'),
+        (TYPE, f'<CONSTRAINT STEREOTYPE="Included_In"/>{TYPE}'),
+        ("<LOCALE ", "<FUTURE/><LOCALE "),
+        ("<LANGUAGE ", '<CONSTRAINT STEREOTYPE="Included_In"/><LANGUAGE '),
+        ("<CONSTRAINT ", '<EXTERNAL_REF EXT_REF_ID="er1" TYPE="ecv" VALUE="x"/><CONSTRAINT '),
+        ("</ANNOTATION_DOCUMENT>", "<TIER/></ANNOTATION_DOCUMENT>"),
+        ('FORMAT="3.0" VERSION="3.0"', 'FORMAT="2.7" VERSION="2.7"'),
+        ('FORMAT="3.0" VERSION="3.0"', 'VERSION="2.7"'),
+    ],
+)
+def test_a_file_that_is_not_valid_gets_no_further_from_being_so(old: str, new: str, linked: str | None) -> None:
+    assert old in SOUND
+    sound, before = (
+        document_of(parse_xml(text.encode(), "x.eaf", FormatError), "x.eaf")
+        for text in (SOUND, SOUND.replace(old, new))
+    )
+    assert schema_errors(sound) == []
+    known = schema_errors(before)
+    assert known
+    spottings = [spotting(0, 9, type_id="7"), spotting(5, 12), spotting(20, 30)]
+    given = {None: None, "in the file": vocabulary(), "new": vocabulary(cv_id="other")}[linked]
+    after = add_spottings(before, spottings, TierOptions(vocabulary=given, language="eng"))
+    assert len(schema_errors(after)) <= len(known)
+    if "<TIME_ORDER>" in before.xml.decode():
+        assert without_additions(before.xml, after.xml) == canonical(etree.fromstring(before.xml))
+    added = [a for tier in after.tiers for a in tier.annotations if tier.tier_id in ("signspot", "signspot (2)")]
+    assert [a.span_ms for a in added] == [MillisSpan.of(0, 9), MillisSpan.of(20, 30), MillisSpan.of(5, 12)]
+    assert added[0].cve_ref == "7"
+
+
+def damaged(rng: random.Random, source: bytes) -> bytes:
+    """The same file with a few elements moved, lost, doubled, renamed or given other attributes."""
+    root = etree.fromstring(source)
+    for _ in range(rng.randint(1, 3)):
+        one = rng.choice(list(root.iter(etree.Element)))
+        parent, how = one.getparent(), rng.choice(("move", "lose", "double", "rename", "attribute", "no attribute"))
+        if how.endswith("attribute") and one.attrib:
+            name = rng.choice(list(one.attrib))
+            one.set(name, rng.choice(("1x", "", "x y", "a1", "ts1", "signspot-note")))
+            if how == "no attribute":
+                del one.attrib[name]
+        elif parent is not None and how == "double":
+            parent.insert(parent.index(one), etree.fromstring(etree.tostring(one, with_tail=False)))
+        elif parent is not None and how in ("move", "lose"):
+            parent.remove(one)
+            if how == "move":
+                parent.insert(rng.randint(0, len(parent)), one)
+        elif parent is not None and how == "rename":
+            one.tag = rng.choice(("FUTURE", "TIER", "HEADER", "CONSTRAINT", "LOCALE"))
+    return etree.tostring(root)
+
+
+@settings(many, max_examples=300)
+@given(seeds, sizes)
+def test_no_damage_makes_what_is_added_invalid(seed: int, size: int) -> None:
+    rng = random.Random(seed)
+    source = damaged(rng, rng.choice((SOUND.encode(), make_eaf(seed, size))))
+    before = document_of(parse_xml(source, "x.eaf", FormatError), "x.eaf")
+    options = TierOptions(vocabulary=rng.choice((None, vocabulary(), make_vocabulary(seed))), language="eng")
+    after = add_spottings(before, make_spottings(seed, size), options)
+    assert len(schema_errors(after)) <= len(schema_errors(before))

@@ -24,6 +24,7 @@ from signspot.formats.vocabulary import VocabularyItem
 MAX_TIME_VALUE = 2**32 - 1  # TIME_VALUE is an xsd:unsignedInt
 UNITS_MS = {"milliseconds": Fraction(1), "PAL-frames": Fraction(40), "NTSC-frames": Fraction(1001, 30)}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_EAF_VERSION = re.compile(r"[23]\.[0-9]")
 _SCHEMA_VERSION = re.compile(r"EAFv([0-9.]+)\.xsd")
 _SCHEMA_LOCATION = "{http://www.w3.org/2001/XMLSchema-instance}noNamespaceSchemaLocation"
 
@@ -155,7 +156,8 @@ def _serialised(tree: etree._ElementTree) -> bytes:
 
 def _format_version(root: etree._Element) -> str:
     schema = _SCHEMA_VERSION.search(root.get(_SCHEMA_LOCATION, ""))
-    return root.get("FORMAT") or (schema[1] if schema else "3.0")
+    said = root.get("VERSION", "")
+    return root.get("FORMAT") or (schema[1] if schema else said if _EAF_VERSION.fullmatch(said) else "3.0")
 
 
 def _time_unit(header: etree._Element | None, odd: Oddities) -> str:

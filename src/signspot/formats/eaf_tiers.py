@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lxml import etree
 
 from signspot.formats.eaf_document import ElanDocument, integer
-from signspot.formats.eaf_tree import add_before, add_in_order, append, fresh_ids, lay_out, taken_ids, xml_text
+from signspot.formats.eaf_tree import RootOrder, add_before, append, fresh_ids, lay_out, taken_ids, xml_text
 from signspot.formats.eaf_vocabulary import VocabularyLink, version_of
 
 _ASSOCIATION = "Symbolic_Association"
@@ -45,7 +45,12 @@ class TierAdder:
     def __init__(self, root: etree._Element, document: ElanDocument, tiers: NewTiers) -> None:
         self._root, self._new = root, tiers
         self._has_cve_ref = version_of(document) >= (2, 8)
-        self._languages = {one.get("LANG_ID") for one in root.iterchildren("LANGUAGE") if one.get("LANG_ID")}
+        self._order = RootOrder(root, version_of(document))
+        if tiers.link and not tiers.link.new_ecv_url:
+            for linked in (
+                cv for cv in root.iterchildren("CONTROLLED_VOCABULARY") if cv.get("CV_ID") == tiers.link.cv_id
+            ):
+                self._order.go_after(linked)
         self._last_used = root.find("HEADER/PROPERTY[@NAME='lastUsedAnnotationId']")
         taken = taken_ids(root)
         last_used = integer(self._last_used.text) if self._last_used is not None else None
@@ -71,7 +76,7 @@ class TierAdder:
                 self._annotate(one, tiers, next(slots))
             for tier in tiers:
                 lay_out(self._root, tier)
-                add_in_order(self._root, tier)
+                self._order.add(tier)
         self._update_last_used()
 
     def _add_slots(self, annotations: Sequence[NewAnnotation]) -> Iterator[tuple[str, str]]:
@@ -79,15 +84,15 @@ class TierAdder:
         order = self._root.find("TIME_ORDER")
         if order is None:
             order = etree.Element("TIME_ORDER")
-            add_in_order(self._root, order)
+            self._order.add(order)
         ends = sorted(
             (time, i, end) for i, one in enumerate(annotations) for end, time in enumerate((one.start, one.stop))
         )
         slots: list[list[str]] = [["", ""] for _ in annotations]
-        existing = iter([(value, slot) for slot in order if (value := integer(slot.get("TIME_VALUE"))) is not None])
+        existing = iter(_in_time(order))
         value, following = next(existing, (0, None))
         for time, i, end in ends:
-            while following is not None and value <= time:
+            while following is not None and value <= time and following.tag == "TIME_SLOT":
                 value, following = next(existing, (0, None))
             slots[i][end] = next(self._slot_ids)
             slot = etree.Element("TIME_SLOT", TIME_SLOT_ID=slots[i][end], TIME_VALUE=str(time))
@@ -109,10 +114,14 @@ class TierAdder:
             tier.set("ANNOTATOR", xml_text(self._new.annotator))
         if parent:
             tier.set("PARENT_REF", parent)
-        elif self._new.link and self._has_cve_ref and self._new.language in self._languages:
+        elif self._new.link and self._has_cve_ref and self._new.language in self._languages():
             # Says which of the entry's values is meant.
             tier.set("LANG_REF", self._new.language)
         return tier
+
+    def _languages(self) -> set[str]:
+        declared = (one for one in self._root.iterchildren("LANGUAGE") if self._order.sees(one))
+        return {one.get("LANG_ID", "") for one in declared} - {""}
 
     def _annotate(self, one: NewAnnotation, tiers: Sequence[etree._Element], slots: tuple[str, str]) -> None:
         aligned = etree.SubElement(etree.SubElement(tiers[0], "ANNOTATION"), "ALIGNABLE_ANNOTATION")
@@ -141,25 +150,27 @@ class TierAdder:
             attributes["CONTROLLED_VOCABULARY_REF"] = cv_id = xml_text(link.cv_id)
             if link.new_ecv_url:
                 reference = self._reference("ecv", link.new_ecv_url)
-                add_in_order(self._root, etree.Element("CONTROLLED_VOCABULARY", CV_ID=cv_id, EXT_REF=reference))
+                self._order.add(etree.Element("CONTROLLED_VOCABULARY", CV_ID=cv_id, EXT_REF=reference))
         return self._linguistic_type(_GLOSS_TYPE, attributes)
 
     def _add_note_type(self) -> str:
         if all(element.get("STEREOTYPE") != _ASSOCIATION for element in self._root.iterchildren("CONSTRAINT")):
             constraint = etree.Element("CONSTRAINT", STEREOTYPE=_ASSOCIATION, DESCRIPTION=_ASSOCIATION_MEANING)
-            add_in_order(self._root, constraint)
+            self._order.add(constraint)
         attributes = {"TIME_ALIGNABLE": "false", "GRAPHIC_REFERENCES": "false", "CONSTRAINTS": _ASSOCIATION}
         return self._linguistic_type(_NOTE_TYPE, attributes)
 
     def _linguistic_type(self, base: str, attributes: dict[str, str]) -> str:
         """The name of a type with exactly these attributes: one of ours that is there, or a new one."""
         existing = {one.get("LINGUISTIC_TYPE_ID"): one for one in self._root.iterchildren("LINGUISTIC_TYPE")}
+        used = {tier.get("LINGUISTIC_TYPE_REF") for tier in self._root.iterchildren("TIER")}  # maybe of a lost type
         names = (base if number == 1 else f"{base}-{number}" for number in itertools.count(1))
         for name in names:
-            wanted = {"LINGUISTIC_TYPE_ID": name, **attributes}
-            if name not in existing:
-                add_in_order(self._root, etree.Element("LINGUISTIC_TYPE", wanted))
-            if name not in existing or dict(existing[name].items()) == wanted:
+            wanted, there = {"LINGUISTIC_TYPE_ID": name, **attributes}, existing.get(name)
+            if there is None and name not in used:
+                self._order.add(etree.Element("LINGUISTIC_TYPE", wanted))
+                break
+            if there is not None and dict(there.items()) == wanted and self._order.sees(there):
                 break
         return name
 
@@ -168,7 +179,7 @@ class TierAdder:
         value = xml_text(value)
         if not self._references.get((kind, value)):
             reference_id = self._references[kind, value] = next(self._reference_ids)
-            add_in_order(self._root, etree.Element("EXTERNAL_REF", EXT_REF_ID=reference_id, TYPE=kind, VALUE=value))
+            self._order.add(etree.Element("EXTERNAL_REF", EXT_REF_ID=reference_id, TYPE=kind, VALUE=value))
         return self._references[kind, value]
 
     def _update_last_used(self) -> None:
@@ -179,3 +190,13 @@ class TierAdder:
 
 def _ending(number: int) -> str:
     return f" ({number})" if number > 1 else ""
+
+
+def _in_time(order: etree._Element) -> Iterator[tuple[int, etree._Element]]:
+    """The time slots that have a time; the first thing that is no time slot is the last: nothing goes after it."""
+    for slot in order.iterchildren(etree.Element):
+        value = integer(slot.get("TIME_VALUE"))
+        if value is not None or slot.tag != "TIME_SLOT":
+            yield value or 0, slot
+        if slot.tag != "TIME_SLOT":
+            return

@@ -16,6 +16,9 @@ _ORDER = (
     "CONTROLLED_VOCABULARY", "LEXICON_REF", "REF_LINK_SET", "EXTERNAL_REF",
 )  # fmt: skip
 _RANK = {tag: rank for rank, tag in enumerate(_ORDER)}
+_ONCE = ("HEADER", "TIME_ORDER")
+_SINCE = {"LICENSE": (2, 8), "LANGUAGE": (2, 8), "REF_LINK_SET": (3, 0)}
+_NEWEST = (3, 0)
 # Attributes that give or use an xsd:ID: those ids are unique in the whole file, not only among their like. One that is
 # used but not given belongs to something lost; a new element of that id would step into its place.
 _IDS = (
@@ -51,17 +54,64 @@ def fresh_ids(prefix: str, taken: set[str], above: int = 0) -> Iterator[str]:
             yield f"{prefix}{number}"
 
 
-def add_in_order(root: etree._Element, element: etree._Element) -> None:
-    """Add a child of ANNOTATION_DOCUMENT after its like, or where the schema wants the first of its kind."""
-    rank = _RANK[element.tag]
-    anchor = _last(root, lambda tag: tag == element.tag)
-    if anchor is None:
-        anchor = _last(root, lambda tag: _RANK.get(tag, rank) < rank)
-    following = anchor.getnext() if anchor is not None else next(iter(root), None)
-    if following is None:
-        append(root, element)
-    else:
-        add_before(following, element)
+class RootOrder:
+    """Where new children of ANNOTATION_DOCUMENT go, also in a file whose own children are not as the schema wants them.
+
+    A checker of the schema may stop at the first child that is out of place and look at nothing after it. New elements
+    go before that child, or, where they refer to something after it, to the end: it finds no more to complain about
+    than it did.
+    """
+
+    def __init__(self, root: etree._Element, version: tuple[int, ...]) -> None:
+        self._root, self._version = root, version
+        self._at_end = False
+
+    def sees(self, child: etree._Element) -> bool:
+        """Whether elements that are added may refer to this child of the root."""
+        sound = self._sound()
+        return sound is None or self._at_end or child in sound
+
+    def go_after(self, child: etree._Element) -> None:
+        """From now on, add what may refer to this child."""
+        self._at_end = self._at_end or not self.sees(child)
+
+    def add(self, element: etree._Element) -> None:
+        """Add a child after its like, or where the schema wants the first of its kind."""
+        rank, sound = _RANK[element.tag], self._sound()
+        lost_order = element.tag == "TIME_ORDER" and _last(self._root, lambda tag: _RANK.get(tag, 0) > rank) is not None
+        if lost_order or (sound is not None and self._at_end):
+            append(self._root, element)
+            return
+        if sound is not None:
+            anchor = next((child for child in reversed(sound) if _RANK.get(child.tag, 0) <= rank), None)
+        else:
+            anchor = _last(self._root, lambda tag: tag == element.tag)
+            if anchor is None:
+                anchor = _last(self._root, lambda tag: _RANK.get(tag, rank) < rank)
+        following = anchor.getnext() if anchor is not None else next(iter(self._root), None)
+        if following is None:
+            append(self._root, element)
+        else:
+            add_before(following, element)
+
+    def _sound(self) -> list[etree._Element] | None:
+        """The children before the first that is out of place; None if there is none, or it comes before TIME_ORDER."""
+        sound: list[etree._Element] = []
+        before = ""
+        for child in self._root.iterchildren(etree.Element):
+            if child.tag not in _RANK and self._version > _NEWEST:
+                continue  # new since
+            if not self._fits(child.tag, before):
+                return sound if before and _RANK[before] >= _RANK["TIME_ORDER"] else None
+            sound.append(child)
+            before = child.tag
+        return None
+
+    def _fits(self, tag: str, before: str) -> bool:
+        if tag not in _RANK or self._version < _SINCE.get(tag, (0,)):
+            return False
+        missing = [needed for needed in _ONCE if _RANK[before or _ORDER[0]] < _RANK[needed] < _RANK[tag]]
+        return not missing and _RANK[tag] >= _RANK.get(before, 0) and not (tag == before and tag in _ONCE)
 
 
 def add_before(sibling: etree._Element, element: etree._Element) -> None:
