@@ -286,6 +286,24 @@ def test_an_elan_file_gets_tiers_beside_its_own(toy_world: ToyWorld, tmp_path: P
     assert [a.value for a in after["signspot-2"].annotations] == ["apple"] * 3
 
 
+def test_annotations_that_cannot_be_read_are_said(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound, broken = tmp_path / "sound.eaf", tmp_path / "interview.eaf"
+    assert spot(toy_world, "tree", "--eaf", str(sound)) == 0
+    assert spot(toy_world, "tree", "--json", source=sound) == 0
+    assert capsys.readouterr().err == ""
+    broken.write_text(sound.read_text().replace('TIME_SLOT_REF1="ts1"', 'TIME_SLOT_REF1="ts99"', 1))
+    for output in (["--json"], ["--eaf", str(tmp_path / "out.eaf")]):
+        assert spot(toy_world, "tree", *output, source=broken) == 0
+        said = capsys.readouterr().err
+        what = (
+            "3 of 6 annotations cannot be read (1: their time slots are missing; 2: what they refer to cannot be read)"
+        )
+        assert said.count(f"signspot: interview.eaf: {what}\n") == 1
+        assert said.count("annotations with a time slot that does not exist: 1 (a1)") == 1
+
+
 @pytest.mark.parametrize(
     ("url", "relative", "message"),
     [

@@ -165,6 +165,52 @@ def test_a_damaged_file_is_read_with_a_warning(tmp_path: Path, old: str, new: st
     assert any(warning in line for line in read(SAMPLE.replace(old, new), tmp_path).warnings)
 
 
+SUBDIVIDED = """<ANNOTATION_DOCUMENT><TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="0"/>
+<TIME_SLOT TIME_SLOT_ID="ts2"/><TIME_SLOT TIME_SLOT_ID="ts3"/>
+<TIME_SLOT TIME_SLOT_ID="ts4" TIME_VALUE="900"/></TIME_ORDER>
+<TIER TIER_ID="parts">
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2"/></ANNOTATION>
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a2" TIME_SLOT_REF1="ts2" TIME_SLOT_REF2="ts3"/></ANNOTATION>
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a3" TIME_SLOT_REF1="ts3" TIME_SLOT_REF2="ts4"/></ANNOTATION></TIER>
+<TIER TIER_ID="notes">
+<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="a4" ANNOTATION_REF="a3"/></ANNOTATION>
+<ANNOTATION><REF_ANNOTATION ANNOTATION_ID="a5" ANNOTATION_REF="a4"/></ANNOTATION></TIER></ANNOTATION_DOCUMENT>"""
+
+
+MISSING, TIMELESS, BACKWARDS = (
+    "their time slots are missing",
+    "their time slots have no time",
+    "they end before they start",
+)
+LOST, UNREAD = "what they refer to is missing", "what they refer to cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "unread"),
+    [
+        ('TIME_SLOT_REF2="ts2"', 'TIME_SLOT_REF2="ts9"', f"5 of 5 | 1: {MISSING}; 2: {TIMELESS}; 2: {UNREAD}"),
+        ('TIME_SLOT_ID="ts4"', 'TIME_SLOT_ID="x"', f"5 of 5 | 2: {TIMELESS}; 1: {MISSING}; 2: {UNREAD}"),
+        (' TIME_VALUE="0"', "", f"5 of 5 | 3: {TIMELESS}; 2: {UNREAD}"),
+        (' TIME_VALUE="900"', ' TIME_VALUE="late"', f"5 of 5 | 3: {TIMELESS}; 2: {UNREAD}"),
+        ('"ts3"/>\n', '"ts3" TIME_VALUE="950"/>\n', f"3 of 5 | 1: {BACKWARDS}; 2: {UNREAD}"),
+        ('ANNOTATION_REF="a4"', 'ANNOTATION_REF="a9"', f"1 of 5 | {LOST}"),
+        ('ANNOTATION_REF="a4"', "", f"1 of 5 | {LOST}"),
+        ('ANNOTATION_REF="a3"', 'ANNOTATION_REF="a9"', f"2 of 5 | 1: {LOST}; 1: {UNREAD}"),
+        ('ANNOTATION_REF="a3"', 'ANNOTATION_REF="a5"', f"2 of 5 | {UNREAD}"),  # a circle
+        ("<TIER ", "<TIER><ANNOTATION/><ANNOTATION><X/></ANNOTATION></TIER><TIER ", "4 of 9 | they are empty"),
+    ],
+)
+def test_annotations_that_cannot_be_read_are_counted(tmp_path: Path, old: str, new: str, unread: str) -> None:
+    assert old in SUBDIVIDED
+    count, why = unread.split(" | ")
+    damaged = read(SUBDIVIDED.replace(old, new), tmp_path)
+    assert damaged.unread == f"{count} annotations cannot be read ({why})"
+
+
+def test_of_a_subdivision_only_the_ends_have_times(tmp_path: Path) -> None:
+    assert read(SUBDIVIDED, tmp_path).unread == ""
+
+
 def test_annotations_of_the_same_id_keep_their_own_times(tmp_path: Path) -> None:
     document = read(SAMPLE.replace('"a2" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2"',
                                    '"a1" TIME_SLOT_REF1="ts3" TIME_SLOT_REF2="ts3"'), tmp_path)  # fmt: skip

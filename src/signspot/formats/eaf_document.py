@@ -7,7 +7,8 @@ Times are EAF times in milliseconds. A linked video may start elsewhere: media t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -109,6 +110,7 @@ class ElanDocument:
     vocabularies: tuple[ElanVocabulary, ...] = ()
     references: tuple[ElanReference, ...] = ()
     warnings: tuple[str, ...] = ()
+    unread: str = ""  # how many annotations have no time that can be known, and why; empty: all have
     xml: bytes = field(repr=False)  # UTF-8 with declaration
 
     def tier(self, tier_id: str) -> ElanTier | None:
@@ -129,15 +131,17 @@ def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str
         for ref in root.iterchildren("EXTERNAL_REF")
     )
     time_unit = _time_unit(header, odd)
+    reader = _Tiers(root, UNITS_MS[time_unit], references, odd)
     return ElanDocument(
         where=str(where),
         format_version=_format_version(root),
         time_unit=time_unit,
         media=() if header is None else tuple(_media(m, odd) for m in header.iterchildren("MEDIA_DESCRIPTOR")),
-        tiers=_Tiers(root, UNITS_MS[time_unit], references, odd).read(),
+        tiers=reader.read(),
         vocabularies=tuple(_vocabularies(root, references)),
         references=references,
         warnings=warnings + odd.lines(),
+        unread=reader.unread(),
         xml=_serialised(tree),
     )
 
@@ -209,6 +213,41 @@ class _Tiers:
         tiers = tuple(self._tier(element) for element in self._root.iterchildren("TIER"))
         self._check_parents(tiers)
         return tiers
+
+    def unread(self) -> str:
+        """How many of all annotations cannot be read, and why."""
+        annotations = [one for every in self._root.iterfind("TIER/ANNOTATION") for one in _held(every)]
+        reasons = self._trouble([one for one in annotations if one is not None])
+        counts = Counter("they are empty" if one is None else reasons.get(one, "") for one in annotations)
+        n_read = counts.pop("", 0)
+        if not counts:
+            return ""
+        why = "; ".join(f"{n}: {reason}" for reason, n in counts.items()) if len(counts) > 1 else next(iter(counts))
+        return f"{len(annotations) - n_read} of {len(annotations)} annotations cannot be read ({why})"
+
+    def _trouble(self, annotations: list[etree._Element]) -> dict[etree._Element, str]:
+        """What is wrong with annotations of either kind; those that refer to one without a time have none, too."""
+        aligned = [one for one in annotations if one.tag == "ALIGNABLE_ANNOTATION"]
+        pairs = [(one.get("TIME_SLOT_REF1", ""), one.get("TIME_SLOT_REF2", "")) for one in aligned]
+        # A part of a subdivision has a slot without a time where the next part begins; only the ends of all have times.
+        timed = {slot for slot, time in self._slots.items() if time is not None}
+        begun, ended = _reached(timed, pairs), _reached(timed, ((stop, start) for start, stop in pairs))
+        reasons: dict[etree._Element, str] = {}
+        for one, (start, stop) in zip(aligned, pairs, strict=True):
+            if start not in self._slots or stop not in self._slots:
+                reasons[one] = "their time slots are missing"
+            elif start not in begun or stop not in ended:
+                reasons[one] = "their time slots have no time"
+            elif start in timed and stop in timed and self._aligned_span(one, Oddities()) is None:
+                reasons[one] = "they end before they start"
+        referring = [(one.get("ANNOTATION_REF", ""), one) for one in annotations if one.tag == "REF_ANNOTATION"]
+        links = [(parent, one.get("ANNOTATION_ID", "")) for parent, one in referring]
+        readable = _reached({one.get("ANNOTATION_ID", "") for one in aligned if one not in reasons}, links)
+        ids = {one.get("ANNOTATION_ID", "") for one in annotations}
+        for parent, one in referring:
+            if parent not in readable:
+                reasons[one] = f"what they refer to {'cannot be read' if parent in ids else 'is missing'}"
+        return reasons
 
     def _read_slots(self) -> dict[str, int | None]:
         """Slot id -> milliseconds, None where the slot is not aligned."""
@@ -310,3 +349,21 @@ class _Tiers:
             elif current not in known:
                 self._odd.note("parent tiers that do not exist", current)
             known.update(chain)
+
+
+def _held(annotation: etree._Element) -> list[etree._Element | None]:
+    """What an ANNOTATION holds; None stands for nothing that can be read."""
+    return list(annotation.iterchildren("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")) or [None]
+
+
+def _reached(starts: set[str], links: Iterable[tuple[str, str]]) -> set[str]:
+    """Everything that links lead to from `starts`, which are part of it."""
+    following: dict[str, list[str]] = {}
+    for here, there in links:
+        following.setdefault(here, []).append(there)
+    reached, waiting = set(starts), list(starts)
+    while waiting:
+        new = set(following.pop(waiting.pop(), ())) - reached
+        reached |= new
+        waiting += new
+    return reached

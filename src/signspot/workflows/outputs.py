@@ -147,7 +147,7 @@ def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tu
             options = TierOptions(vocabulary=context.vocabulary, media=context.elan_media)
             extended = add_spottings(document, spottings, options)
             write_eaf(extended, path, overwrite=overwrite)
-            warnings += extended.warnings
+            warnings += tuple(one for one in extended.warnings if one not in document.warnings)  # those are known
         elif kind is Output.VIA:
             write_via(spottings, {answer.video_id: context.video}, path, overwrite=overwrite)
         elif kind is Output.BOBSL or kind is Output.CHALLENGE:

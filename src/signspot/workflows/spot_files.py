@@ -126,7 +126,7 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
     episodes, unusable = corpus.episodes, _unusable(corpus)
     run = _prepared(request, corpus, elan, progress)
     if not request.is_batch:
-        remarks = run.query.warnings + _chosen_video(request.source, elan) + _chosen_subtitles(episodes[0], request)
+        remarks = run.query.warnings + _of_elan(request.source, elan) + _chosen_subtitles(episodes[0], request)
         yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
         return
     found = _Found(vocabulary=run.query.dictionary.vocabulary)
@@ -382,12 +382,13 @@ def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
     raise InputError(path, f"its video is not on this computer: {names}", "put it beside the ELAN file")
 
 
-def _chosen_video(path: Path, elan: ElanDocument | None) -> tuple[str, ...]:
-    """Which of several linked videos is searched."""
-    linked = None if elan is None else _linked_video(path, elan)
-    if linked is None or linked.n_linked == 1:
+def _of_elan(path: Path, elan: ElanDocument | None) -> tuple[str, ...]:
+    """What is odd in the ELAN file, and which of several linked videos is searched."""
+    if elan is None:
         return ()
-    return (f"{path.name}: of its {linked.n_linked} videos, {linked.path.name} is searched",)
+    linked = _linked_video(path, elan)
+    chosen = f"of its {linked.n_linked} videos, {linked.path.name} is searched" if linked.n_linked > 1 else ""
+    return tuple(f"{path.name}: {line}" for line in (elan.unread, *elan.warnings, chosen) if line)
 
 
 def _vocabulary(given: str, elan: ElanDocument | None) -> ExternalVocabulary:
