@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import shutil
 import socket
 import subprocess
@@ -578,3 +579,36 @@ def test_words_without_an_id_are_said_in_one_line(
     assert spot(toy_world, "tree", "apple", "water", "--vocabulary", f"{ecv}#tags", "--json") == 0
     (said,) = [line for line in capsys.readouterr().err.splitlines() if "the vocabulary has no sign" in line]
     assert "tree, apple, water: the vocabulary has no sign of these names, or several" in said
+
+
+def test_words_that_are_not_found_are_one_line(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    folder, words = tmp_path / "dictionary", [f"word{number}" for number in range(40)]
+    shutil.copytree(toy_world.dictionary, folder)
+    for word in words:
+        (folder / word).mkdir()
+        shutil.copy(toy_world.dictionary / "house" / "house_1.mp4", folder / word / f"{word}_1.mp4")
+    asked = ["spot", str(toy_world.broadcast), "tree", "-d", str(folder), "--model", "colour", "--trust"]
+    for missing in (words[:2], words):
+        assert cli.run([*asked, *missing]) == 0
+        (line,) = [line for line in capsys.readouterr().out.splitlines() if "word0" in line]
+        assert line.startswith("not found: word0")
+        assert all(word in line for word in missing)
+        assert line.endswith("; needed 0.950, uncalibrated")
+        assert line.count("closest") == (2 if missing == words[:2] else 0)
+
+
+def test_words_that_no_subtitle_mentions_share_the_line(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cue = tmp_path / "one.vtt"
+    cue.write_text("WEBVTT\n\n00:00:01.000 --> 00:00:04.000\nA house.\n")
+    assert spot(toy_world, "house", "tree", "apple", "--subtitles", str(cue)) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"not found: house \(closest 0\.\d+\); needed 0\.950, uncalibrated; "
+        "not searched, since no subtitle mentions them: tree, apple",
+        line,
+    )

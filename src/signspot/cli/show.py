@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ from signspot.workflows.outputs import SHARED
 
 if TYPE_CHECKING:
     from signspot.workflows.spot_files import SpotRequest
+
+_DETAILED = 5  # words of which each is said how close it came
 
 
 def warn(message: str) -> None:
@@ -53,7 +55,7 @@ def print_json(value: object) -> None:
 
 
 def print_answer(answer: VideoAnswer) -> None:
-    """The findings in order of time, then the words that were not found."""
+    """The findings in order of time, then, in one line, the words that were not found."""
     console = Console(highlight=False)
     found = list(answer)
     if found:
@@ -67,12 +69,35 @@ def print_answer(answer: VideoAnswer) -> None:
             cells = (start, stop, one.word, one.variant, f"{one.cosine:.3f}", sure, one.entry_id)
             table.add_row(*(Text(one_line(cell)) for cell in cells))
         console.print(table)
-    for word in answer.words:
-        if not word.spottings:
-            console.print(Text(one_line(f"{word.word}: {_absence(word, answer)}")))
+    if missing := [word for word in answer.words if not word.spottings]:
+        said = f"{missing[0].word}: {_absence(missing[0], answer)}" if len(missing) == 1 else _absences(missing, answer)
+        console.print(Text(one_line(said)), soft_wrap=True)  # one line, however many words
     if found and all(one.presence is None for one in found):
         said = f"found: cosine {answer.threshold:.3f} or more; presence: unknown without `signspot calibrate`"
         console.print(Text(said, style="dim"))
+
+
+def _absences(missing: Sequence[WordAnswer], answer: VideoAnswer) -> str:
+    """What several words have in common that were not found; of a few, also how close each came."""
+    unsearched = [word.word for word in missing if word.searched_ms == ()]
+    compared = [word for word in missing if word.searched_ms != () and word.best_cosine is not None]
+    others = [word.word for word in missing if word.searched_ms != () and word.best_cosine is None]
+    named = [f"{word.word}{_closeness(word) if len(missing) <= _DETAILED else ''}" for word in compared]
+    groups = (
+        ("not found", named),
+        ("not found, since no window could be compared", others),
+        ("not searched, since no subtitle mentions them", unsearched),
+    )
+    said = [f"{what}: {', '.join(words)}" for what, words in groups if words]
+    if any(word.presence is None for word in compared):
+        said.insert(1, f"needed {answer.threshold:.3f}, uncalibrated")
+    return "; ".join(said)
+
+
+def _closeness(word: WordAnswer) -> str:
+    if word.presence is None:
+        return f" (closest {word.best_cosine:.3f})"
+    return f" (absent: {1 - word.presence.probability:.0%}, closest {word.best_cosine:.3f})"
 
 
 def _absence(word: WordAnswer, answer: VideoAnswer) -> str:
