@@ -134,6 +134,14 @@ def test_nothing_is_stripped() -> None:
     assert written.replace(b'"', b"'") == data
 
 
+@pytest.mark.parametrize("ids", [("1", "2"), ("a", "a"), ("1", "1"), ("", ""), ("a b", "é:1")])
+def test_odd_and_repeated_ids_are_attributes_like_others(ids: tuple[str, str]) -> None:
+    data = f'<a xml:id="{ids[0]}"><b xml:id="{ids[1]}"/></a>'
+    assert etree.tostring(parse_xml(data.encode(), "a.xml", FormatError), encoding="unicode") == data
+    with pytest.raises(FormatError, match="holds a DTD"):
+        parse_xml(f"<!DOCTYPE a [<!ATTLIST b c ID #IMPLIED>]>{data}".encode(), "a.xml", FormatError)
+
+
 def test_every_truncation_is_refused() -> None:
     data = "<?xml version='1.0' encoding='utf-8'?><a b='c'><é>x</é><!-- d --></a>".encode()
     check_xml(data, "a.xml", FormatError)

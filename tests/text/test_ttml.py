@@ -135,6 +135,12 @@ def test_older_namespaces_are_read_alike(namespace: str) -> None:
     assert list(read_ttml(data, FILE).cues) == [Cue(1, 1000, 2000, "x")]
 
 
+@pytest.mark.parametrize("ids", [("1", "2"), ("p", "p"), ("1", "1")])
+def test_paragraphs_with_odd_or_repeated_ids_are_read(ids: tuple[str, str]) -> None:
+    body = "".join(f'<p xml:id="{one}" begin="{i}s" end="{i + 1}s">x</p>' for i, one in enumerate(ids))
+    assert cues(f"<div>{body}</div>") == [Cue(1, 0, 1000, "x"), Cue(2, 1000, 2000, "x")]
+
+
 def test_ebu_tt_states_the_start_of_the_programme() -> None:
     head = (
         '<tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter" ttp:timeBase="smpte" '

@@ -3,7 +3,8 @@
 Refused before a tree is built: more than 100 MB, more than 5 million nodes, a DTD (which is where entity bombs and
 stolen files come from), and encodings that hide the "<" from the count. Refused by the parser: texts longer than
 10 MB. Refused after it: elements nested deeper than 64. Nothing is ever fetched, expanded or left out: comments,
-processing instructions and white space stay, so a tree can be written back as it was read.
+processing instructions and white space stay, so a tree can be written back as it was read. An xml:id is an attribute
+like others: many programs number their subtitles "1", "2", which are no XML names, or repeat an id.
 """
 
 from __future__ import annotations
@@ -74,7 +75,13 @@ def _parser(encoding: str | None, target: _Prolog | None = None) -> etree.XMLPar
     # The stubs ask for a base class that lxml itself does not have.
     stop_at = cast("etree.ParserTarget | None", target)
     return etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, encoding=encoding, target=stop_at
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+        collect_ids=False,  # nothing is looked up by xml:id here, and collecting them refuses odd and repeated ones
+        encoding=encoding,
+        target=stop_at,
     )
 
 
