@@ -61,6 +61,98 @@ def test_drop_frame_codes_count_real_frames(code: tuple[int, int, int, int], sta
     assert cue.start_ms == Fraction(drop_frame_count(*code) * 1001, 30)
 
 
+@pytest.mark.parametrize(
+    ("expression", "ms"),
+    [
+        ("20.841", 20_841),
+        ("20,841", 20_841),
+        ("20", 20_000),
+        ("7.", 7000),
+        ("1:01.982", 61_982),
+        ("01:01,982", 61_982),
+        ("1:01", 61_000),
+        ("90:00.5", 5_400_500),
+        ("00:00:00,000", 0),
+        ("00:01:02,5", 62_500),
+        ("0:01:02.5", 62_500),
+        ("100:00:01", 360_001_000),
+        ("1,5s", 1500),
+        (" 20.841 ", 20_841),
+    ],
+)
+@pytest.mark.parametrize("attributes", ["", NTSC, 'ttp:tickRate="10000000" ttp:frameRate="25"'])
+def test_times_without_hours_or_units_and_with_commas_are_read(expression: str, ms: int, attributes: str) -> None:
+    assert cues(f'<div><p begin="{expression}" dur="20.841">x</p></div>', attributes) == [Cue(1, ms, ms + 20_841, "x")]
+
+
+@pytest.mark.parametrize(
+    "expression", ["1:60.5", "1:2:3:4:5", "0:75:00", "1:", ":01", "1..5", "1.5.2", "-1", "1e3", "٣", ""]
+)
+def test_times_that_could_mean_anything_are_not_guessed(expression: str) -> None:
+    (cue,) = cues(f'<div><p begin="{expression}" end="9h">x</p></div>')
+    assert cue == Unreadable(1, f"its time {expression!r} cannot be read", "x")
+
+
+@given(st.integers(0, 10**9), st.sampled_from([".", ","]), st.integers(0, 3))
+def test_however_short_a_clock_time_is_written_it_is_the_same(ms: int, mark: str, padding: int) -> None:
+    seconds, minutes, hours = Fraction(ms, 1000), ms // 60_000, ms // 3_600_000
+    rest = f"{ms % 60_000 // 1000:02}{mark}{ms % 1000:03}"
+    for written in (
+        f"{ms // 1000}{mark}{ms % 1000:03}",
+        f"{minutes}:{rest}",
+        f"{str(hours).rjust(padding, '0')}:{minutes % 60:02}:{rest}",
+    ):
+        assert cues(f'<div><p begin="{written}" dur="1">x</p></div>') == [
+            Cue(1, seconds * 1000, seconds * 1000 + 1000, "x")
+        ]
+
+
+def test_begin_end_and_duration_in_short_form_work_in_every_container() -> None:
+    both = '<div><p begin="1:01.5" end="1:10,0" dur="2.5">a</p></div>'
+    nested = '<body begin="0" dur="2:00"><div begin="1:00"><p begin="1.5" end="3,5">b</p></div></body>'
+    in_turn = '<div timeContainer="seq"><p dur="2">c</p><p begin="0:01" dur="2.5">d</p></div>'
+    assert cues(both) == [Cue(1, 61_500, 64_000, "a")]
+    assert list(read_ttml(ttml("").replace(b"<body></body>", nested.encode()), FILE).cues) == [
+        Cue(1, 61_500, 63_500, "b")
+    ]
+    assert cues(in_turn) == [Cue(1, 0, 2000, "c"), Cue(2, 3000, 5500, "d")]
+
+
+VERSES = (
+    '<div begin="0.5" end="9"><p begin="0.5" end="3">a</p><p begin="3" end="9">b</p></div>'
+    '<div begin="20.841" end="1:01.982"><p begin="20.841" end="25.1">c</p><p begin="55" end="1:01.982">d</p></div>'
+)
+
+
+def test_times_that_all_count_from_the_start_are_told_by_what_would_never_be_shown() -> None:
+    source = read_ttml(ttml(VERSES), FILE)
+    assert [(cue.start_ms, cue.text) for cue in source.cues if isinstance(cue, Cue)] == [
+        (500, "a"),
+        (3000, "b"),
+        (20_841, "c"),
+        (55_000, "d"),
+    ]
+    assert source.remarks == (
+        "its times count from the start of the film even inside timed parts, against the standard: so read",
+    )
+    spans = '<span begin="6.62" end="6.91">How</span> <span begin="7" end="8">do</span>'
+    words = cues(f'<div><p begin="6.62" end="10.66">{spans}</p></div>')
+    assert [(cue.start_ms, cue.stop_ms) for cue in words if isinstance(cue, Cue)] == [(6620, 6910), (7000, 8000)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # one part that is never shown does not turn a file over in which others count from their surroundings
+        '<div begin="10" end="20"><p begin="1" end="2">a</p><p begin="12" end="13">b</p></div>',
+        '<div begin="10" end="20" timeContainer="seq"><p begin="12" dur="1">b</p></div>',
+        VERSES + '<div begin="30" end="40"><p begin="1" end="2">e</p></div>',
+    ],
+)
+def test_where_times_count_from_their_surroundings_the_standard_holds(body: str) -> None:
+    assert read_ttml(ttml(body), FILE).remarks == ()
+
+
 def test_text_of_spans_and_breaks_is_joined_and_metadata_is_not_text() -> None:
     body = (
         '<div><p begin="1s" end="2s">\n  Hello <span>big</span><br/>world'
@@ -186,7 +278,9 @@ def documents(draw: st.DrawFn) -> bytes:
         ]
         return f"<div {kind} {times(WITH_END[:4] if in_turn else WITH_END)}>{''.join(inside)}</div>"
 
-    return ttml("".join(division(2) for _ in range(draw(st.integers(1, 2)))))
+    relative = "".join(f'<p begin="1s" end="2s">r{i}x</p>' for i in range(5))  # no doubt that the standard is followed
+    divisions = "".join(division(2) for _ in range(draw(st.integers(1, 2))))
+    return ttml(f'{divisions}<div begin="50s" end="60s">{relative}</div>')
 
 
 def shown_by_ttconv(data: bytes) -> dict[str, tuple[Fraction, Fraction | None]]:

@@ -1,13 +1,19 @@
 """TTML and its relatives: EBU-TT, EBU-TT-D, IMSC, SMPTE-TT, DFXP.
 
-ttconv reads the time expressions (clock times, frames, ticks, SMPTE time codes with dropped frames); the elements are
-walked here, in one pass over a tree that came through `safe_xml`. A paragraph is a cue; where its spans have times of
-their own, spans that overlap stay together and others become cues of their own. Older namespaces are read alike.
+ttconv reads the time expressions (clock times, frames, ticks, SMPTE time codes with dropped frames); the shorter ones
+that many programs write, as in SMIL (20.841, 1:01.982) or with a comma, are brought into its form first. The elements
+are walked here, in one pass over a tree that came through `safe_xml`. A paragraph is a cue; where its spans have times
+of their own, spans that overlap stay together and others become cues of their own. Older namespaces are read alike.
+
+Times inside a timed element count from its begin. Programs that do not know this count all from the start of the film;
+a file is taken for one of theirs if, by the standard, something would begin after the end of what it is in, and so
+never be shown, while counted from the start all have their place.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,6 +30,9 @@ from signspot.text.safe_xml import parse_xml
 _PARAMETERS = "{http://www.w3.org/ns/ttml#parameter}"
 _CONTAINERS = ("body", "div", "p", "span")
 _NTSC = Fraction(1000, 1001)
+_WITHOUT_UNIT = re.compile(r"(?:(?:(\d{1,9}):)?(\d{1,9}):)?(\d{1,9})(\.\d{0,99})?", re.ASCII)
+_MISPLACED = 20  # of this many nested times, one may lie outside the element around it by mistake
+_SLACK = Fraction(1, 2)  # seconds
 
 # Without a handler Python prints the complaints of ttconv to the terminal; we make our own.
 logging.getLogger("ttconv").addHandler(logging.NullHandler())
@@ -59,11 +68,28 @@ def read_ttml(data: bytes, path: Path) -> CueSource:
     root = parse_xml(data, path, SubtitleError).getroot()
     if _name(root) != "tt":
         raise SubtitleError(path, f"is XML but no TTML: its first element is <{_name(root)}>", "name a subtitle file")
-    walk = _Walk(_clock(root, path))
+    clock = _clock(root, path)
+    walk, remarks = _walked(root, clock), tuple[str, ...]()
+    if walk.n_outside and not any(_in_turn(element) for element in root.iter()):
+        other = _walked(root, clock, from_the_start=True)
+        if other.n_outside * _MISPLACED <= other.n_nested:
+            what = "its times count from the start of the film even inside timed parts, against the standard: so read"
+            walk, remarks = other, (what,)
+    return CueSource(_cues(walk.paragraphs), walk.start_of_programme(root), remarks)
+
+
+def _walked(
+    root: etree._Element, clock: ttconv_attributes.TemporalAttributeParsingContext, *, from_the_start: bool = False
+) -> _Walk:
+    walk = _Walk(clock, from_the_start=from_the_start)
     for body in root:
         if _name(body) == "body":
             walk.visit(body, _Place(Fraction(0)))
-    return CueSource(_cues(walk.paragraphs), walk.start_of_programme(root))
+    return walk
+
+
+def _in_turn(element: etree._Element) -> bool:
+    return element.get("timeContainer") == "seq"  # what it holds is shown one after the other
 
 
 def _name(element: etree._Element) -> str:
@@ -94,9 +120,14 @@ def _clock(root: etree._Element, path: Path) -> ttconv_attributes.TemporalAttrib
 class _Walk:
     """Collects paragraphs in the order of the file, resolving times against the elements around them."""
 
-    def __init__(self, clock: ttconv_attributes.TemporalAttributeParsingContext) -> None:
+    def __init__(
+        self, clock: ttconv_attributes.TemporalAttributeParsingContext, *, from_the_start: bool = False
+    ) -> None:
         self._clock = clock
+        self._from_the_start = from_the_start  # all times, whatever they are inside of
         self.paragraphs: list[_Paragraph] = []
+        self.n_nested = 0  # elements with a begin inside an element with times
+        self.n_outside = 0  # those of them that begin outside of it
 
     def start_of_programme(self, root: etree._Element) -> Fraction:
         """The time code of the first frame, in ms, as EBU-TT states it."""
@@ -113,7 +144,7 @@ class _Walk:
             place = _Place(place.reference, place.stop, _Paragraph(problem=place.problem), place.problem)
             self.paragraphs.append(place.paragraph or _Paragraph())
         try:
-            start, own_stop = self._times(element, place.reference)
+            start, own_stop = self._times(element, place)
         except ValueError as error:
             start, own_stop = place.reference, None
             place = _Place(place.reference, place.stop, place.paragraph, str(error))
@@ -124,7 +155,7 @@ class _Walk:
         return implied if own_stop is None else own_stop
 
     def _visit_children(self, element: etree._Element, place: _Place) -> Fraction | None:
-        in_turn = element.get("timeContainer") == "seq"
+        in_turn = _in_turn(element)
         ends: Fraction | None = place.reference
         if not in_turn and self._add(place, element.text):
             ends = None
@@ -153,17 +184,40 @@ class _Walk:
         place.paragraph.runs.append(_Run(place.reference, place.stop, written))
         return True
 
-    def _times(self, element: etree._Element, reference: Fraction) -> tuple[Fraction, Fraction | None]:
+    def _times(self, element: etree._Element, place: _Place) -> tuple[Fraction, Fraction | None]:
         begin, end, duration = (element.get(name) for name in ("begin", "end", "dur"))
-        start = reference + self._seconds(begin) if begin is not None else reference
-        stop = reference + self._seconds(end) if end is not None else None
+        origin = Fraction(0) if self._from_the_start else place.reference
+        start = origin + self._seconds(begin) if begin is not None else place.reference
+        if begin is not None and (place.reference or place.stop is not None):
+            is_late = place.stop is not None and start >= place.stop
+            self.n_nested += 1
+            self.n_outside += is_late or start < place.reference - _SLACK
+        stop = origin + self._seconds(end) if end is not None else None
         return start, _earlier(stop, start + self._seconds(duration) if duration is not None else None)
 
     def _seconds(self, expression: str) -> Fraction:
         try:
-            return Fraction(ttconv_attributes.parse_time_expression(self._clock, expression.strip(), True))
+            return Fraction(ttconv_attributes.parse_time_expression(self._clock, _standard(expression), True))
         except ValueError as error:
             raise ValueError(f"its time {expression[:40]!r} cannot be read") from error
+
+
+def _standard(expression: str) -> str:
+    """A time as TTML wants it: 20.841 are seconds, 1:01.982 lacks its hours, and a comma is a decimal point.
+
+    >>> _standard("1:01,982")
+    '00:01:01.982'
+    """
+    written = expression.strip().replace(",", ".")
+    if not (parts := _WITHOUT_UNIT.fullmatch(written)):
+        return written
+    hours, minutes, seconds, fraction = parts.groups()
+    rest = f"{seconds:0>2}{'' if fraction == '.' else fraction or ''}"
+    if minutes is None:
+        return f"{rest}s"
+    if hours is None:  # then nothing keeps minutes below an hour
+        hours, minutes = (str(part) for part in divmod(int(minutes), 60))
+    return f"{hours:0>2}:{minutes:0>2}:{rest}"
 
 
 def _earlier(one: Fraction | None, other: Fraction | None) -> Fraction | None:
