@@ -373,6 +373,26 @@ def test_a_corpus_check_pairs_videos_with_subtitles(
     assert "1 of 10 subtitles begin after the video's end" in capsys.readouterr().out
 
 
+def test_subtitles_that_are_left_out_are_counted_by_every_command_that_reads_them(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(toy_world.broadcast, tmp_path / "news.mp4")
+    bad = "".join(f"\n00:00:0{i}.x --> 00:00:09.000\nA tree.\n" for i in range(7))
+    good = toy_world.subtitles.read_text(encoding="utf-8")
+    subtitles = tmp_path / "news.vtt"
+    subtitles.write_text(f"{good.rstrip()}\n{bad}", encoding="utf-8")
+    said = "news.vtt: 7 of 16 subtitles were left out: their times cannot be read (first: cue 10)"
+    assert spot(toy_world, "--subtitles", str(subtitles), source=tmp_path / "news.mp4") == 0
+    shown = capsys.readouterr().err
+    assert said in shown and "cue 12: " in shown and "cue 13: " not in shown and "and 4 more warnings" in shown
+    folder = ("-d", str(toy_world.dictionary), "--model", "colour")
+    assert cli.run(["annotate", str(tmp_path / "news.mp4"), "--subtitles", str(subtitles), *folder]) == 0
+    assert said in capsys.readouterr().err
+    assert cli.run(["corpus", "check", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert said in shown and "cue 16: " in shown
+
+
 def test_checks_name_boxes_outside_their_picture(
     toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -122,8 +123,49 @@ def test_the_same_words_after_a_pause_are_said_twice(tmp_path: Path) -> None:
 
 def test_many_warnings_become_a_number(tmp_path: Path) -> None:
     file = read(tmp_path, srt(*(cue(2000, 1000, f"bad {i}") for i in range(150))))
-    assert len(file.warnings) == 101
+    assert len(file.warnings) == 102
+    left_out = "150 of 150 subtitles were left out: they end before they start (first: cue 1 (0:00:02))"
+    assert file.warnings[0] == f"film.srt: {left_out}"
     assert file.warnings[-1] == "film.srt: and 50 more warnings of this kind"
+    assert (file.in_short[0], len(file.in_short)) == (file.warnings[0], 5)
+    assert file.in_short[-1] == "film.srt: and 147 more warnings of this kind"
+
+
+BAD_BLOCK = Block(start=(0, 0, 99, 0), stop=(0, 1, 0, 0), text=b"bad")
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "why"),
+    [
+        (AS_SRT + "\n3\n00:xx --> 1\nbad\n\n4\n00:00:77,000 --> 00:01:00,000\nbad\n", "film.srt", "cannot be read"),
+        (AS_VTT + "\nxx --> 00:04\nbad\n\n00:00:77.0 --> 00:01:00.0\nbad\n", "film.vtt", "cannot be read"),
+        (AS_ASS + "Dialogue: 0,0:xx,0:00:09.00,,,0,0,0,,bad\n" * 2, "film.ass", "cannot be read"),
+        (AS_SUB + "{99}{}bad\n" * 2, "film.sub", "cannot be read"),
+        (AS_TTML.replace(b"</div>", b'<p begin="soon" end="9s">b</p><p begin="8s">b</p></div>'), "a.ttml", "be read"),
+        (AS_TTML.replace(b"</div>", b'<p begin="9s" end="8s">b</p>' * 2 + b"</div>"), "a.ttml", "they end before"),
+        (AS_STL + stl(BAD_BLOCK, BAD_BLOCK)[1024:], "film.stl", "cannot be read"),
+        (AS_STL + stl(BAD_BLOCK, replace(BAD_BLOCK, extension=0))[1024:], "film.stl", "cannot be read"),
+    ],
+    ids=range(8),
+)
+def test_what_is_left_out_is_counted_in_every_format(tmp_path: Path, data: str | bytes, name: str, why: str) -> None:
+    file = read(tmp_path, data, name)
+    assert spans(file) == GOOD
+    assert file.warnings[0].startswith(f"{name}: 2 of 4 subtitles were left out: the")
+    assert why in file.warnings[0] and "(first: cue 3" in file.warnings[0]
+    assert file.in_short == file.warnings
+    assert len(file.warnings) == 3  # and both are named
+
+
+def test_reasons_for_leaving_cues_out_are_counted_apart(tmp_path: Path) -> None:
+    bad = [cue(9000, 8000, "bad"), "00:00:xx --> 1\nbad", cue(7000, 6000, "bad"), cue(3000, 4000, "[MUSIC]")]
+    file = read(tmp_path, srt(*bad, *(cue(*good) for good in GOOD), cue(6000, 7000, "")))
+    assert spans(file) == GOOD
+    assert file.warnings[:2] == (
+        "film.srt: 3 of 7 subtitles were left out: they end before they start (2, first: cue 1 (0:00:09)), "
+        "their times cannot be read (1, first: cue 2)",
+        "film.srt: 2 of 7 subtitles hold no words: left out (first: cue 4 (0:00:03))",
+    )
 
 
 def test_warnings_show_control_characters_instead_of_sending_them(tmp_path: Path) -> None:

@@ -166,6 +166,16 @@ def test_subtitles_of_another_programme_are_said_to_mention_nothing(
         )
 
 
+def test_subtitles_that_cannot_be_used_are_said_with_the_answer(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, tmp_path: Path
+) -> None:
+    file = tmp_path / "news.vtt"
+    file.write_text(f"{toy_world.subtitles.read_text().rstrip()}\n\n00:xx --> 00:01\nA tree.\n")
+    model = signspot.load_model("colour")
+    found = annotate(toy_world.broadcast, subtitles=file, dictionary=dictionary, model=model, options=TRUSTED)
+    assert found.answer.warnings == ('news.vtt: cue 10: its time line cannot be read: left out: "A tree."',)
+
+
 def test_subtitles_after_the_end_of_the_video_are_doubted(
     toy_world: ToyWorld, dictionary: signspot.Dictionary, subtitles: tuple[Subtitle, ...]
 ) -> None:

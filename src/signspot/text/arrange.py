@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,6 +25,8 @@ class Warnings:
         self._general: list[str] = []
         self._cues: list[str] = []
         self._unnamed = 0
+        self._left_out: dict[str, tuple[int, str]] = {}  # why -> how many cues, and which is the first
+        self._wordless: tuple[int, str] = (0, "")
 
     def note(self, what: str) -> None:
         """Remark on the whole file."""
@@ -35,14 +37,41 @@ class Warnings:
         if len(self._cues) >= MAX_WARNINGS:
             self._unnamed += 1
             return
-        time = f" ({clock(cue.start_ms)})" if isinstance(cue, Cue) else ""
         words = " ".join(cue.text[:200].split())[:40]
-        self._cues.append(one_line(f'{self._name}: cue {cue.number}{time}: {what}: "{words}"'))
+        self._cues.append(one_line(f'{self._name}: {_named(cue)}: {what}: "{words}"'))
 
-    def all(self) -> tuple[str, ...]:
-        """Every warning, those about the whole file first."""
-        more = (f"{self._name}: and {self._unnamed} more warnings of this kind",) if self._unnamed else ()
-        return (*self._general, *self._cues, *more)
+    def left_out(self, cue: Cue | Unreadable, what: str, why: str) -> None:
+        """Say that a cue was left out, in the singular, and count it, in the plural."""
+        count, first = self._left_out.get(why, (0, _named(cue)))
+        self._left_out[why] = (count + 1, first)
+        self.about(cue, f"{what}: left out")
+
+    def wordless(self, cue: Cue | Unreadable) -> None:
+        """Count a cue without words, such as a sound."""
+        count, first = self._wordless
+        self._wordless = (count + 1, first or _named(cue))
+
+    def all(self, n_cues: int, most: int = MAX_WARNINGS) -> tuple[str, ...]:
+        """Every warning about a file of `n_cues`: about the whole file, then the first `most` about single cues."""
+        unnamed = self._unnamed + len(self._cues[most:])
+        more = (one_line(f"{self._name}: and {unnamed} more warnings of this kind"),) if unnamed else ()
+        return (*self._general, *map(one_line, self._counted(n_cues)), *self._cues[:most], *more)
+
+    def _counted(self, n_cues: int) -> Iterator[str]:
+        if (n_left_out := sum(count for count, _ in self._left_out.values())) > 1:  # one is named, that is enough
+            kinds = (
+                f"{why} ({f'{count:,}, ' if count < n_left_out else ''}first: {first})"
+                for why, (count, first) in self._left_out.items()
+            )
+            yield f"{self._name}: {n_left_out:,} of {n_cues:,} subtitles were left out: {', '.join(kinds)}"
+        count, first = self._wordless
+        if count:
+            hold = "holds" if count == 1 else "hold"
+            yield f"{self._name}: {count:,} of {n_cues:,} subtitles {hold} no words: left out (first: {first})"
+
+
+def _named(cue: Cue | Unreadable) -> str:
+    return f"cue {cue.number}{f' ({clock(cue.start_ms)})' if isinstance(cue, Cue) else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,36 +109,36 @@ def clock(time_ms: Exact) -> str:
 
 def place(cue: Cue, lines: tuple[str, ...], retiming: Retiming, warnings: Warnings) -> Placed | None:
     """Put one cue at its time in the video, or say why it has none."""
-    if problem := _impossible(cue):
-        warnings.about(cue, f"{problem}: left out")
-        return None
     start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
-    if problem := _unusable(start, stop):
-        warnings.about(cue, f"{problem}: left out")
+    if problem := _impossible(cue) or _unusable(start, stop):
+        warnings.left_out(cue, *problem)
         return None
     if start < 0:
         warnings.about(cue, "begins before the video: starts with it")
     return Placed(max(0, start), stop, lines, (cue,))
 
 
-def _impossible(cue: Cue) -> str:
-    """What is wrong with the times a file states, if anything."""
+_BEYOND = ("lies beyond 100 hours", "they lie beyond 100 hours")
+
+
+def _impossible(cue: Cue) -> tuple[str, str] | None:
+    """What is wrong with the times a file states, if anything: of one cue, and of several."""
     if cue.start_ms < 0 or cue.stop_ms < 0:
-        return "its time is negative"
-    return "lies beyond 100 hours" if max(cue.start_ms, cue.stop_ms) > MAX_TIME_MS else ""
+        return "its time is negative", "their times are negative"
+    return _BEYOND if max(cue.start_ms, cue.stop_ms) > MAX_TIME_MS else None
 
 
-def _unusable(start: int, stop: int) -> str:
-    """What is wrong with times in the video, if anything."""
+def _unusable(start: int, stop: int) -> tuple[str, str] | None:
+    """What is wrong with times in the video, if anything: of one cue, and of several."""
     if stop < start:
-        return "ends before it starts"
+        return "ends before it starts", "they end before they start"
     if stop == start:
-        return "has no length"
+        return "has no length", "they have no length"
     if stop - start > MAX_DURATION_MS:
-        return "lasts longer than 10 minutes"
+        return "lasts longer than 10 minutes", "they last longer than 10 minutes"
     if stop <= 0:
-        return "lies before the start of the video"
-    return "lies beyond 100 hours" if stop > MAX_TIME_MS else ""
+        return "lies before the start of the video", "they lie before the start of the video"
+    return _BEYOND if stop > MAX_TIME_MS else None
 
 
 def arranged(cues: Iterable[Placed], warnings: Warnings) -> list[Placed]:
@@ -124,7 +153,8 @@ def _joined(cues: list[Placed], warnings: Warnings) -> list[Placed]:
     for cue in cues:
         same_time = together.setdefault((cue.start, cue.stop), {})
         if cue.lines in same_time:
-            warnings.about(cue.cues[0], f"repeats cue {same_time[cue.lines].cues[0].number}: left out")
+            first = same_time[cue.lines].cues[0].number
+            warnings.left_out(cue.cues[0], f"repeats cue {first}", "they repeat another of the same time")
         else:
             same_time[cue.lines] = cue
     return [_one_of(tuple(group.values())) for group in together.values()]
@@ -184,4 +214,4 @@ def _without_overlaps(cues: list[Placed], warnings: Warnings) -> list[Placed]:
 
 def _leave_out(loser: Placed, winner: Placed, warnings: Warnings) -> None:
     for cue in loser.cues:
-        warnings.about(cue, f"overlaps cue {winner.cues[0].number}: left out")
+        warnings.left_out(cue, f"overlaps cue {winner.cues[0].number}", "they overlap another")

@@ -78,6 +78,8 @@ def _cues(data: bytes, rate: Fraction) -> Iterator[Cue | Unreadable]:
             pending = Cue(number, start, stop, text)
     if pending:
         yield pending
+    if fields:
+        yield Unreadable(number + 1, "its last block is missing", _text(b"".join(fields), data[12:14]))
 
 
 def _text(field: bytes, alphabet: bytes) -> str:

@@ -5,10 +5,10 @@ the name of the file only where the content does not say.
 
 Times are whole ms: (time - start of programme) * scale + shift. The rules for cues, in this order:
 
-- A cue without words is dropped silently (sounds, empty cues).
+- A cue without words is dropped (sounds, empty cues): one warning says how many.
 - Left out with a warning: times that cannot be read, negative times, an end before or at the start, longer than 10
   minutes or 10,000 characters, later than 100 hours, wholly before the video. A cue moved partly before the video
-  begins with it.
+  begins with it. Where several are left out, a warning says how many and why, before they are named.
 - Cues shown at exactly the same time are two lines or two speakers: joined into one. Exact duplicates are left out.
 - Roll-up captions repeat lines of the cue before: the repeated lines are removed, a cue of repeats only lengthens it.
 - Overlaps: of two cues, one that lies inside the other, or four fifths of it, is left out with a warning (the later
@@ -56,6 +56,7 @@ _SUFFIXES = {
     ".ttml": "ttml", ".dfxp": "ttml", ".xml": "ttml",
 }  # fmt: skip
 _LATE_START_MS = 3_600_000
+_FEW = 3  # cues named where a line is all there is room for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,7 @@ class SubtitleFile:
     encoding: str
     subtitles: tuple[Subtitle, ...]
     warnings: tuple[str, ...] = ()
+    in_short: tuple[str, ...] = ()  # the same, but few cues are named
 
 
 def read_subtitles(path: Path, options: SubtitleOptions | None = None) -> SubtitleFile:
@@ -103,7 +105,8 @@ def read_subtitles(path: Path, options: SubtitleOptions | None = None) -> Subtit
     if not cues:
         raise SubtitleError(path, "holds no cues", f"the file is damaged or no subtitle file; {FORMATS}")
     subtitles = tuple(Subtitle(MillisSpan.of(cue.start, cue.stop), " ".join(cue.lines)) for cue in placed)
-    return SubtitleFile(path, decoded.encoding or "EBU STL", subtitles, warnings.all())
+    said = (warnings.all(len(cues)), warnings.all(len(cues), most=_FEW))
+    return SubtitleFile(path, decoded.encoding or "EBU STL", subtitles, *said)
 
 
 def _is_text_encoding(name: str) -> bool:
@@ -203,11 +206,13 @@ def _retiming(
 def _placed(cues: list[Cue | Unreadable], retiming: Retiming, warnings: Warnings) -> Iterator[Placed]:
     for cue in cues:
         if len(cue.text) > MAX_TEXT:
-            warnings.about(cue, f"holds more than {MAX_TEXT:,} characters: left out")
+            what = f"more than {MAX_TEXT:,} characters"
+            warnings.left_out(cue, f"holds {what}", f"they hold {what}")
             continue
         if not (lines := clean_lines(cue.text)):
+            warnings.wordless(cue)
             continue
         if isinstance(cue, Unreadable):
-            warnings.about(cue, f"{cue.what}: left out")
+            warnings.left_out(cue, cue.what, "their times cannot be read")
         elif placed := place(cue, lines, retiming, warnings):
             yield placed

@@ -16,7 +16,7 @@ from signspot.text.cues import Cue, Unreadable
 _TIME = r"(-?)(?:(\d{1,9}):)?(\d{1,2}):(\d{1,2})(?:[.,:](\d{1,9}))?"
 _TIME_LINE = re.compile(rf"\s{{0,99}}{_TIME}\s{{0,99}}-{{1,3}}\s?>\s{{0,99}}{_TIME}(?!\d)")
 _ONE_TIME = re.compile(rf"\s{{0,99}}{_TIME}\s{{0,99}}$")
-_MICRODVD = re.compile(r"\{(\d{1,9})\}\{(\d{1,9})\}")
+_MICRODVD = re.compile(r"\{(\d{1,9})\}\{(\d{0,9})\}")
 _MICRODVD_CODE = re.compile(r"\{[A-Za-z]{1,2}:[^{}]*\}")
 _ASS_BLOCK = re.compile(r"\{[^{}]*\}")
 _ASS_DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
@@ -91,6 +91,9 @@ def read_microdvd(text: str, frames_per_second: float | None) -> Iterator[Cue | 
             rate = _stated_rate(frames, words)
             continue
         number += 1
+        if not frames[2]:
+            yield Unreadable(number, "has no end frame", words)
+            continue
         start, stop = (Fraction(int(frame) * 1000) / Fraction(str(rate)) for frame in frames.groups())
         yield Cue(number, start, stop, _MICRODVD_CODE.sub("", words).replace("|", "\n"))
 

@@ -136,12 +136,15 @@ def annotate(
     options: SpotOptions = SpotOptions(),
 ) -> Annotated:
     """Find where the words of the subtitles are signed, consistently."""
-    cues = tuple(read_subtitles(Path(subtitles)).subtitles if isinstance(subtitles, Path | str) else subtitles)
-    options = dataclasses.replace(options, subtitles=cues)
+    said: tuple[str, ...] = ()
+    if isinstance(subtitles, Path | str):
+        read = read_subtitles(Path(subtitles))
+        subtitles, said = read.subtitles, read.in_short
+    options = dataclasses.replace(options, subtitles=tuple(subtitles))
     path = Path(video)
     query = prepare((), dictionary, model, options)
     found = annotate_prepared(Episode(video_id=path.stem, video=path), query, model, options)
-    answer = dataclasses.replace(found.answer, warnings=query.warnings + found.answer.warnings)
+    answer = dataclasses.replace(found.answer, warnings=query.warnings + said + found.answer.warnings)
     return dataclasses.replace(found, answer=answer)
 
 

@@ -170,6 +170,7 @@ class LabelledVideo:
     annotations: tuple[Annotation, ...]
     subtitles: tuple[Subtitle, ...] | None
     group: int
+    warnings: tuple[str, ...] = ()
 
 
 def calibrate_file(
@@ -208,7 +209,8 @@ def calibrate(
     groups = tuple(dict.fromkeys(_group(one) for one in episodes))
     videos = [_labelled(one, source, model, request, progress) for one in episodes]
     videos = [replace(video, group=groups.index(_group(one))) for video, one in zip(videos, episodes, strict=True)]
-    return fitted(videos, query, model, request)
+    report = fitted(videos, query, model, request)
+    return replace(report, warnings=report.warnings + tuple(said for video in videos for said in video.warnings))
 
 
 def fitted(
@@ -368,5 +370,8 @@ def _labelled(
         extract = ExtractOptions(stride=options.stride, isolated=options.isolated, box=options.box)
         track = track_of(episode, model, store=store, options=extract, progress=progress).track
     timed = (one for one in source.annotations if one.video_id == episode.video_id)
-    subtitles = None if episode.subtitles is None else read_subtitles(episode.subtitles).subtitles
-    return LabelledVideo(track, tuple(placed(one, track.axis) for one in timed), subtitles, 0)
+    annotations = tuple(placed(one, track.axis) for one in timed)
+    if episode.subtitles is None:
+        return LabelledVideo(track, annotations, None, 0)
+    read = read_subtitles(episode.subtitles)
+    return LabelledVideo(track, annotations, read.subtitles, 0, read.in_short)

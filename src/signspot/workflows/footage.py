@@ -161,7 +161,7 @@ def _cues(episode: Episode) -> tuple[tuple[Subtitle, ...] | None, tuple[str, ...
     if episode.subtitles is None:
         return None, ()
     read = read_subtitles(episode.subtitles)
-    return read.subtitles, read.warnings
+    return read.subtitles, read.in_short
 
 
 def _mentioning(cues: tuple[Subtitle, ...], prepared: Search) -> tuple[Subtitle, ...]:

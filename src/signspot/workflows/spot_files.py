@@ -344,7 +344,7 @@ def _cues(episode: Episode, request: SpotRequest) -> tuple[tuple[Subtitle, ...],
         what = f"no subtitles of this name in {request.subtitles}"
         raise InputError(episode.video, what, "add them, or search all")
     read = read_subtitles(episode.subtitles, request.subtitle_options)
-    return read.subtitles, read.warnings
+    return read.subtitles, read.in_short
 
 
 def _subtitles_by_stem(folder: Path) -> dict[str, Path]:
