@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -115,6 +116,99 @@ def test_roll_up_captions_say_every_line_once(tmp_path: Path) -> None:
     file = read(tmp_path, vtt, "auto.vtt")
     assert spans(file) == [(320, 2240, "hello world"), (2240, 4310, "how are you")]
     assert file.warnings == ("auto.vtt: 3 cues repeat lines of the cue before (roll-up captions): repeats removed",)
+
+
+def in_turn(texts: Sequence[str], start: int = 0, gap: int = 0, length: int = 400) -> list[str]:
+    return [cue(start + i * (length + gap), start + i * (length + gap) + length, text) for i, text in enumerate(texts)]
+
+
+def rolled(lines: Sequence[str], height: int) -> list[str]:
+    """As live captions show them: every new line at the bottom, `height` lines at once."""
+    return ["\n".join(lines[max(0, i - height + 1) : i + 1]) for i in range(len(lines))]
+
+
+def automatic(lines: Sequence[str], start: int = 0) -> list[str]:
+    """As YouTube writes what it hears: a new line below the old one, then a moment of the new one alone."""
+    cues = []
+    for i, line in enumerate(lines):
+        begin = start + 2000 * i
+        cues.append(cue(begin, begin + 1990, f"{lines[i - 1] if i else ' '}\n{line}"))
+        cues.append(cue(begin + 1990, begin + 2000, f"{line}\n "))
+    return cues
+
+
+GLOSSES = ["HOUSE", "HOUSE", "BIG", "IX-1", "IX-1", "IX-1", "GO", "TREE", "TREE", "HOUSE"] * 3
+TALK = [f"line {i} of what is said" for i in range(30)]
+
+
+@pytest.mark.parametrize("gap", [0, 1, 40, 100])
+def test_a_sign_that_is_repeated_is_kept_in_a_file_of_glosses(tmp_path: Path, gap: int) -> None:
+    file = read(tmp_path, srt(*in_turn(GLOSSES, gap=gap)))
+    assert [one.text for one in file.subtitles] == GLOSSES
+    assert file.warnings == ()
+
+
+@TEMPORARY
+@given(
+    st.lists(st.tuples(st.sampled_from("ABC"), st.sampled_from([0, 1, 40, 100, 500]), st.integers(1, 2000))).filter(len)
+)
+def test_cues_of_one_line_stay_as_they_are(tmp_path: Path, glosses: list[tuple[str, int, int]]) -> None:
+    expected, time = [], 0
+    for gloss, gap, length in glosses:
+        expected.append((time + gap, time + gap + length, gloss))
+        time += gap + length
+    file = read(tmp_path, srt(*(cue(*one) for one in expected)))
+    assert (spans(file), file.warnings) == (expected, ())
+
+
+LINES = st.lists(st.sampled_from(["oh no", "a b", "well then", "c"]), min_size=2, max_size=30)
+
+
+@TEMPORARY
+@given(LINES, st.integers(2, 4))
+def test_what_rolls_up_is_said_once_and_what_is_said_twice_is_kept(
+    tmp_path: Path, lines: list[str], height: int
+) -> None:
+    numbered = [f"{line} {i}" for i, line in enumerate(lines)]
+    for cues in (in_turn(rolled(numbered, height)), automatic(numbered)):
+        assert [one.text for one in read(tmp_path, srt(*cues)).subtitles] == numbered
+    # Twice in a row, not more: a screen full of the same line cannot be told from a cue that stays.
+    twice = [line for line in numbered for _ in range(2)]
+    assert [one.text for one in read(tmp_path, srt(*in_turn(rolled(["start", *twice, "end"], 2)))).subtitles] == [
+        "start",
+        *twice,
+        "end",
+    ]
+
+
+def test_captions_that_roll_up_and_glosses_in_one_file_are_told_apart(tmp_path: Path) -> None:
+    late = 100_000
+    captions = [in_turn(rolled(TALK, 2)), in_turn(rolled(TALK, 3)), automatic(TALK)]
+    for talk in captions:
+        file = read(tmp_path, srt(*talk, *in_turn(GLOSSES, start=late, gap=40)))
+        assert [one.text for one in file.subtitles] == [*TALK, *GLOSSES]
+        assert "(roll-up captions): repeats removed" in file.warnings[0]
+    first = [*in_turn(GLOSSES, gap=40), *automatic(TALK, start=late)]
+    assert [one.text for one in read(tmp_path, srt(*first)).subtitles] == [*GLOSSES, *TALK]
+
+
+def test_a_few_lines_that_roll_up_among_many_that_do_not_are_cleaned(tmp_path: Path) -> None:
+    before, after = [f"before {i}" for i in range(40)], [f"after {i}" for i in range(40)]
+    file = read(tmp_path, srt(*in_turn([*before, *rolled(TALK[:5], 2), *after])))
+    assert [one.text for one in file.subtitles] == [*before, *TALK[:5], *after]
+    assert file.warnings == ("film.srt: 4 cues repeat lines of the cue before (roll-up captions): repeats removed",)
+
+
+def test_an_answer_that_repeats_a_line_does_not_make_captions_roll_up(tmp_path: Path) -> None:
+    said = [*TALK[:10], "Stop!\nNo!", "No!\nI won't.", *TALK[10:20], "HOUSE", "HOUSE\nHOUSE", *TALK[20:]]
+    file = read(tmp_path, srt(*in_turn(said)))
+    assert [one.text for one in file.subtitles] == [text.replace("\n", " ") for text in said]
+    assert file.warnings == ()
+
+
+def test_the_last_words_of_automatic_captions_after_a_pause_are_said_once(tmp_path: Path) -> None:
+    file = read(tmp_path, srt(*automatic(TALK), *automatic(["good bye"], start=200_000)))
+    assert [one.text for one in file.subtitles] == [*TALK, "good bye"]
 
 
 def test_the_same_words_after_a_pause_are_said_twice(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 
 from signspot.errors import one_line
@@ -14,6 +17,8 @@ MAX_TIME_MS = 100 * 3_600_000
 MAX_WARNINGS = 100  # about single cues, in one file
 _ROLL_UP_GAP_MS = 100
 _ROLL_UP_LINES = 4  # more lines than these are never shown at once
+_ROLL_UP_STEPS = 3  # in a row are no accident
+_ROLL_UP_NEIGHBOURS = 12  # steps before and after, by which fewer are judged
 _MOSTLY = 0.8  # of a cue's length inside another; staggered captions overlap by about half
 
 
@@ -165,23 +170,56 @@ def _one_of(group: tuple[Placed, ...]) -> Placed:
     return replace(group[0], lines=lines, cues=tuple(one for cue in group for one in cue.cues))
 
 
+class _Step(Enum):
+    """How a cue follows the one before."""
+
+    APART = 0  # after a pause, or with other words
+    SAME = 1  # at once, with the same lines: roll-up captions do so, and so does who says or signs a word twice
+    ROLLED = 2  # at once, with the last lines of the cue before on top, or with only those: captions that roll up
+
+
 def _without_roll_up(cues: list[Placed], warnings: Warnings) -> list[Placed]:
+    steps = [_Step.APART, *(_step(before, now) for before, now in pairwise(cues))]
+    repeats = _repeats(steps)
     kept: list[Placed] = []
-    shown: tuple[str, ...] = ()
-    repeats = 0
-    for cue in cues:
-        follows = kept and cue.start - kept[-1].stop <= _ROLL_UP_GAP_MS
-        n_old = _n_repeated(shown, cue.lines) if follows else 0
-        shown = cue.lines
-        repeats += n_old > 0
+    for number, cue in enumerate(cues):
+        n_old = _n_repeated(cues[number - 1].lines, cue.lines) if repeats[number] else 0
         if n_old == len(cue.lines):
             longer = max(kept[-1].stop, cue.stop)
             kept[-1] = replace(kept[-1], stop=min(longer, kept[-1].start + MAX_DURATION_MS))
         else:
             kept.append(replace(cue, lines=cue.lines[n_old:]))
-    if repeats:
-        warnings.note(f"{repeats} cues repeat lines of the cue before (roll-up captions): repeats removed")
+    if any(repeats):
+        warnings.note(f"{sum(repeats)} cues repeat lines of the cue before (roll-up captions): repeats removed")
     return kept
+
+
+def _step(before: Placed, now: Placed) -> _Step:
+    n_old = _n_repeated(before.lines, now.lines) if now.start - before.stop <= _ROLL_UP_GAP_MS else 0
+    if not n_old:
+        return _Step.APART
+    return _Step.SAME if n_old == len(now.lines) == len(before.lines) else _Step.ROLLED
+
+
+def _repeats(steps: list[_Step]) -> list[bool]:
+    """Which cues repeat lines because captions roll up there, and not because something is said or signed twice.
+
+    Captions that roll up do so cue after cue. So an unbroken run of repeats is of that kind if it rolls several times,
+    or if most steps in it and around it roll. Steps with the same lines prove nothing: they are not counted.
+    """
+    telling = [number for number, step in enumerate(steps) if step is not _Step.SAME and number]
+    n_rolled = [0, *accumulate(int(steps[number] is _Step.ROLLED) for number in telling)]
+    answer = [False] * len(steps)
+    for is_run, numbers in groupby(range(len(steps)), lambda number: steps[number] is not _Step.APART):
+        if is_run:
+            run = list(numbers)
+            first = max(0, bisect_left(telling, run[0]) - _ROLL_UP_NEIGHBOURS)
+            stop = min(len(telling), bisect_right(telling, run[-1]) + _ROLL_UP_NEIGHBOURS)
+            rolled_around = n_rolled[stop] - n_rolled[first]
+            rolls = sum(steps[number] is _Step.ROLLED for number in run)
+            if rolls >= _ROLL_UP_STEPS or stop - first < 2 * rolled_around:
+                answer[run[0] : run[-1] + 1] = [True] * len(run)
+    return answer
 
 
 def _n_repeated(before: tuple[str, ...], now: tuple[str, ...]) -> int:

@@ -10,7 +10,8 @@ Times are whole ms: (time - start of programme) * scale + shift. The rules for c
   minutes or 10,000 characters, later than 100 hours, wholly before the video. A cue moved partly before the video
   begins with it. Where several are left out, a warning says how many and why, before they are named.
 - Cues shown at exactly the same time are two lines or two speakers: joined into one. Exact duplicates are left out.
-- Roll-up captions repeat lines of the cue before: the repeated lines are removed, a cue of repeats only lengthens it.
+- Roll-up captions repeat lines of the cue before and add some, one cue after the other: there, the repeated lines are
+  removed, a cue of repeats only lengthens it. Elsewhere, what comes twice is said or signed twice, and stays.
 - Overlaps: of two cues, one that lies inside the other, or four fifths of it, is left out with a warning (the later
   one, where both do). Otherwise the end of the earlier one is cut back to the start of the later: no words are lost.
 
