@@ -26,6 +26,20 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+def readable_size(n_bytes: int) -> str:
+    """A number of bytes as people say it.
+
+    >>> [readable_size(n) for n in (1, 712, 40_123, 20_000_000, 2_147_483_648)]
+    ['1 byte', '712 bytes', '40.1 kB', '20 MB', '2.1 GB']
+    """
+    if n_bytes < 1000:
+        return f"{n_bytes} byte{'' if n_bytes == 1 else 's'}"
+    units = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
+    # 999,999 bytes are 1 MB, not 1000 kB
+    unit, size = next((item for item in units.items() if round(n_bytes / item[1], 1) < 1000), ("GB", 1e9))
+    return f"{n_bytes / size:.1f}".removesuffix(".0") + f" {unit}"
+
+
 class SignspotError(Exception):
     """The root of everything signspot raises on purpose."""
 

@@ -79,5 +79,6 @@ def test_what_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_a_full_disk_is_described_by_sizes(tmp_path: Path) -> None:
     assert "needs 12.3 MB, " in str(disk_full(tmp_path / "x", 12_345_678))
+    assert "needs 4.3 kB, " in str(disk_full(tmp_path / "x", 4321))
     with pytest.raises(EnvironmentProblem, match="could not be written"):
         disk_full(tmp_path / "none" / "x", 1)

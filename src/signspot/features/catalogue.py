@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from signspot.errors import EnvironmentProblem, InputError, SignspotError, one_line
+from signspot.errors import EnvironmentProblem, InputError, SignspotError, one_line, readable_size
 from signspot.features.shards import Remarks, StoredTrack, TrackKey, shard_name
 from signspot.features.store_disk import free_bytes, lock_holder
 
@@ -208,7 +208,7 @@ class Catalogue:
             fix = "wait for it, let it continue, or end it, and run the same command again"
             return EnvironmentProblem(self._path, f"is held by {holder}", fix)
         if _is(error, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-            what = f"could not be written ({error}; {free_bytes(self._path.parent) / 1e6:.1f} MB are free)"
+            what = f"could not be written ({error}; {readable_size(free_bytes(self._path.parent))} are free)"
             return EnvironmentProblem(self._path, what, "free some space or check the disk, then run it again")
         if _is(error, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             fix = "change its permissions, or name another folder"

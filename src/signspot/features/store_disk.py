@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from signspot.atomic import explained
-from signspot.errors import EnvironmentProblem, InputError
+from signspot.errors import EnvironmentProblem, InputError, readable_size
 
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs"}
 _MOUNTS, _LOCKS = Path("/proc/self/mountinfo"), Path("/proc/locks")
@@ -89,7 +89,7 @@ def free_bytes(folder: Path) -> int:
 
 def disk_full(path: Path, n_bytes: int) -> EnvironmentProblem:
     """The error that says how much room is missing for `path`."""
-    what = f"the disk is full: needs {n_bytes / 1e6:.1f} MB, {free_bytes(path.parent) / 1e6:.1f} MB are free"
+    what = f"the disk is full: needs {readable_size(n_bytes)}, {readable_size(free_bytes(path.parent))} are free"
     return EnvironmentProblem(path, what, "free some space and run the same command again")
 
 

@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 
 from signspot.atomic import atomic_output
 from signspot.domain.words import Word
-from signspot.errors import FormatError
+from signspot.errors import FormatError, readable_size
 from signspot.evaluation.presence import Calibration, Isotonic, Logistic, PresenceFit
 from signspot.formats.intake import require_file
 from signspot.formats.plain_data import Node
@@ -27,7 +27,7 @@ from signspot.formats.safe_json import parse_json
 SUFFIX = ".calibration"
 _FORMAT = "signspot-calibration"
 _HEADER = "signspot"
-_MAX_BYTES = 64 << 20
+_MAX_BYTES = 64_000_000
 _FIX = "run `signspot calibrate` again"
 
 _Arrays = dict[str, npt.NDArray[Any]]
@@ -61,7 +61,8 @@ def read_calibration(path: Path) -> Calibration:
     require_file(path)
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise FormatError(path, f"is larger than {_MAX_BYTES >> 20} MB", "name a file of `signspot calibrate`")
+            what = f"is larger than {readable_size(_MAX_BYTES)}"
+            raise FormatError(path, what, "name a file of `signspot calibrate`")
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays: _Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from signspot.domain.results import Spotting
 from signspot.domain.spans import MillisSpan
-from signspot.errors import FormatError, InputError
+from signspot.errors import FormatError, InputError, readable_size
 from signspot.formats.eaf_document import MAX_TIME_VALUE, UNITS_MS, ElanDocument, ElanMedia, document_of
 from signspot.formats.eaf_tiers import NewAnnotation, NewTiers, TierAdder
 from signspot.formats.eaf_vocabulary import VocabularyLink, chosen_link
@@ -70,7 +70,7 @@ def add_spottings(
     TierAdder(tree.getroot(), document, tiers).add(layers)
     added = document_of(tree, document.where, odd.lines())
     if len(added.xml) > MAX_BYTES:
-        what = f"would grow beyond {MAX_BYTES // 10**6} MB with {len(placed):,} spottings"
+        what = f"would grow beyond {readable_size(MAX_BYTES)} with {len(placed):,} spottings"
         raise FormatError(document.where, what, "ask for fewer words or a higher threshold")
     return added
 

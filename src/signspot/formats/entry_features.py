@@ -23,7 +23,7 @@ from signspot.atomic import atomic_output
 from signspot.domain.dictionary import Entry
 from signspot.domain.tracks import EntryVectors, FloatArray
 from signspot.domain.words import Word
-from signspot.errors import FormatError
+from signspot.errors import FormatError, readable_size
 from signspot.formats.intake import require_file
 from signspot.formats.plain_data import Node
 from signspot.formats.safe_json import parse_json
@@ -32,7 +32,7 @@ FEATURES_FILE = "features.safetensors"
 _FORMAT = "signspot-entry-features"
 _HEADER = "signspot"  # one key only: the order of several would differ from run to run
 _PRESENT = ".present"
-_MAX_BYTES = 2 << 30
+_MAX_BYTES = 2_000_000_000
 _FIX = "import the dictionary again"
 
 _Arrays = dict[str, npt.NDArray[Any]]
@@ -117,7 +117,7 @@ def read_entry_features(folder: Path) -> EntryFeatures:
     require_file(path)
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise FormatError(path, f"is larger than {_MAX_BYTES >> 30} GB", _FIX)
+            raise FormatError(path, f"is larger than {readable_size(_MAX_BYTES)}", _FIX)
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from signspot.errors import FormatError
+from signspot.errors import FormatError, readable_size
 
-MAX_FILE_BYTES = 64 << 20  # of a file that is read whole
+MAX_FILE_BYTES = 64_000_000  # of a file that is read whole
 MAX_LINE_CHARACTERS = 1 << 20  # of a file that is read line by line
 
 
@@ -51,7 +51,7 @@ def read_whole(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
     except OSError as error:
         raise unreadable(path, error) from error
     if len(content) > max_bytes:
-        raise FormatError(path, f"is larger than {max_bytes >> 20} MB", "split it into several files")
+        raise FormatError(path, f"is larger than {readable_size(max_bytes)}", "split it into several files")
     return content
 
 

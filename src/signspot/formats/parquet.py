@@ -9,13 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from signspot.errors import FormatError
+from signspot.errors import FormatError, readable_size
 from signspot.formats.spotting_rows import NEEDED, STORED, Cell, Kind
 
 _ROWS_PER_GROUP = 1 << 16
 _CHARACTERS_PER_GROUP = 1 << 24  # long texts make smaller groups
 _ROWS_PER_BATCH = 1 << 13
-_MAX_GROUP_BYTES = 512 << 20  # decoded; a small file may claim to hold much more
+_MAX_GROUP_BYTES = 512_000_000  # decoded; a small file may claim to hold much more
 _MAX_ROWS = 100_000_000
 _LIMITS = {  # on the file's own description, and on what is read ahead
     "thrift_string_size_limit": 64 << 20,
@@ -82,8 +82,8 @@ def _checked(file: pq.ParquetFile, path: Path) -> list[str]:
         raise FormatError(path, f"claims to hold {file.metadata.num_rows} rows", "split it into several files")
     sizes = [file.metadata.row_group(number).total_byte_size for number in range(file.num_row_groups)]
     if sizes and not 0 <= min(sizes) <= max(sizes) <= _MAX_GROUP_BYTES:
-        what = f"a row group claims to hold {max(sizes) >> 20} MB"
-        raise FormatError(path, what, f"write row groups of at most {_MAX_GROUP_BYTES >> 20} MB")
+        what = f"a row group claims to hold {readable_size(max(sizes))}"
+        raise FormatError(path, what, f"write row groups of at most {readable_size(_MAX_GROUP_BYTES)}")
     return [name for name in _READ if pa.types.is_string(schema.field(name).type)]
 
 

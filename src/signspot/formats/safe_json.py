@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from signspot.atomic import atomic_output
-from signspot.errors import FormatError
+from signspot.errors import FormatError, readable_size
 from signspot.formats.intake import MAX_FILE_BYTES, read_whole
 
 MAX_DEPTH = 100
@@ -62,7 +62,7 @@ def write_json(value: object, path: Path, *, overwrite: bool = False) -> None:
     except (UnicodeEncodeError, ValueError) as error:
         raise FormatError(path, f"cannot be written: {error}", "correct the text or the number") from error
     if len(content) > MAX_FILE_BYTES:
-        raise FormatError(path, f"would be larger than {MAX_FILE_BYTES >> 20} MB", "write several smaller files")
+        raise FormatError(path, f"would be larger than {readable_size(MAX_FILE_BYTES)}", "write several smaller files")
     with atomic_output(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
 

@@ -24,7 +24,7 @@ from signspot.formats.intake import read_whole
 from signspot.formats.oddities import Oddities
 from signspot.formats.vocabulary import ExternalVocabulary, LocalGloss, VocabularyItem
 
-MAX_BYTES = 100 << 20
+MAX_BYTES = 100_000_000
 _DELIMITERS = (",", ";", "\t")
 _IN_LANGUAGE = re.compile(r"(annotation id gloss|senses|keywords)\s*[(:]\s*([^()]+?)\s*\)?", re.IGNORECASE)
 _BYTE_ORDER_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from signspot.atomic import atomic_output
 from signspot.domain.results import Spotting, VideoAnswer
-from signspot.errors import FormatError
+from signspot.errors import FormatError, readable_size
 from signspot.formats.intake import MAX_FILE_BYTES, MAX_LINE_CHARACTERS, bounded_lines, open_text, require_file
 from signspot.formats.parquet import parquet_rows, write_parquet
 from signspot.formats.safe_json import parse_json, read_json
@@ -142,7 +142,8 @@ def _check_size(file: TextIO, path: Path, number: int) -> None:
 
 
 def _too_large(path: Path) -> FormatError:
-    return FormatError(path, f"would be larger than {MAX_FILE_BYTES >> 20} MB", "write .jsonl or .parquet instead")
+    what = f"would be larger than {readable_size(MAX_FILE_BYTES)}"
+    return FormatError(path, what, "write .jsonl or .parquet instead")
 
 
 def answer_record(answer: VideoAnswer) -> dict[str, object]:

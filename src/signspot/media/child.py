@@ -14,7 +14,7 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from signspot.errors import EnvironmentProblem, SignspotError, VideoError
+from signspot.errors import EnvironmentProblem, SignspotError, VideoError, readable_size
 from signspot.media import messages
 from signspot.media.video import Frame, Limits, ReadRequest
 
@@ -51,7 +51,7 @@ def _explained(error: Exception, request: ReadRequest) -> SignspotError:
     if isinstance(error, SignspotError):
         return error
     if isinstance(error, MemoryError):
-        what = f"decoding needs more memory than the {request.limits.memory_bytes >> 20} MiB it may use"
+        what = f"decoding needs more memory than the {readable_size(request.limits.memory_bytes)} it may use"
         return EnvironmentProblem(request.path, what, "scale the video down first")
     if isinstance(error, ImportError):
         what = f"the decoding process could not start ({error})"

@@ -18,7 +18,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from signspot.domain.tracks import CLIP_LENGTH, Pixels
-from signspot.errors import EnvironmentProblem, VideoError
+from signspot.errors import EnvironmentProblem, VideoError, readable_size
 from signspot.media.claims import RUNNING_CLOCKS, Findings, claim_of, clock, partial_of
 from signspot.media.extent import Clipped, Extent, measure
 from signspot.media.files import STILL_IMAGE, open_media, unreadable
@@ -288,5 +288,5 @@ class Decoder:
         return VideoError(self._path, what, _CONVERT)
 
     def _needs_memory(self) -> EnvironmentProblem:
-        what = f"decoding needs more memory than the {self._limits.memory_bytes >> 20} MiB it may use"
+        what = f"decoding needs more memory than the {readable_size(self._limits.memory_bytes)} it may use"
         return EnvironmentProblem(self._path, what, "scale the video down first")

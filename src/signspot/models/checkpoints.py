@@ -23,7 +23,7 @@ from safetensors.torch import save as bytes_from_tensors
 from torch import Tensor
 
 from signspot.atomic import atomic_output, refuse_existing
-from signspot.errors import InputError
+from signspot.errors import InputError, readable_size
 from signspot.models.head import Head
 from signspot.models.networks import HEAD, PARTS, TRUNKS, Setting, Trunk, Weights, build_head, build_trunk, layout
 from signspot.quarantine.containers import MAX_BYTES, is_pickle, is_safetensors
@@ -249,7 +249,7 @@ def _tensors_of(path: Path) -> tuple[str, Weights, tuple[str, ...]]:
 def _read_safetensors(path: Path) -> Weights:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise InputError(path, f"is larger than {MAX_BYTES / 1e9:.1f} GB", "no known model is")
+            raise InputError(path, f"is larger than {readable_size(MAX_BYTES)}", "no known model is")
         return tensors_from_bytes(path.read_bytes())
     except OSError as error:
         raise InputError(path, f"cannot be read ({error.strerror or error})", "check the name") from error

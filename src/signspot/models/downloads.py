@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO
 
 from signspot.atomic import atomic_output, explained
-from signspot.errors import EnvironmentProblem, InputError, SignspotError
+from signspot.errors import EnvironmentProblem, InputError, SignspotError, readable_size
 
 BASE_URL = "https://www.robots.ox.ac.uk/~vgg/research/"
 
@@ -213,11 +213,11 @@ class _Job:
 
     def _refuse_too_large(self, total: int, missing: int) -> None:
         if total > self.policy.max_bytes:
-            allowed = f"more than the {self.policy.max_bytes / 1e6:.0f} allowed"
-            raise InputError(self.url, f"has {total / 1e6:.0f} MB, {allowed}", self._by_hand())
+            allowed = f"more than the {readable_size(self.policy.max_bytes)} allowed"
+            raise InputError(self.url, f"has {readable_size(total)}, {allowed}", self._by_hand())
         free = shutil.disk_usage(self.path.parent).free
         if missing > free:
-            what = f"needs {missing / 1e6:.0f} MB, but the disk has {free / 1e6:.0f} MB left"
+            what = f"needs {readable_size(missing)}, but the disk has {readable_size(free)} left"
             raise EnvironmentProblem(self.path, what, "free some space and run the same command again")
 
     def _append(self, response: http.client.HTTPResponse, part: FileIO, total: int) -> None:

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO
 
+from signspot.errors import readable_size
 from signspot.quarantine.containers import Kind, Refused
 from signspot.quarantine.fence import Limits, close, leave_network, limit_time_and_disk
 from signspot.quarantine.scan import SWALLOWED
@@ -48,7 +49,7 @@ def _reason(error: Exception, limits: Limits) -> str:
     if isinstance(error, Refused):
         return str(error)
     if isinstance(error, MemoryError) or "allocate memory" in str(error):
-        return f"needs more than the {limits.memory_bytes / 1e6:.0f} MB of memory a file of this length may take"
+        return f"needs more than the {readable_size(limits.memory_bytes)} of memory a file of this length may take"
     return f"cannot be read ({type(error).__name__}: {error})"
 
 

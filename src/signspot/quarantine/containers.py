@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO
 
+from signspot.errors import readable_size
+
 MAX_BYTES = 2 * 1024**3
 MAX_PICKLE_BYTES = 512 * 1024**2  # of a bare pickle: the largest one known has 148 MB
 MAX_TORCH_PICKLE_BYTES = 64 * 1024**2  # of the pickle beside the numbers: 100 bytes a tensor in practice
@@ -86,7 +88,7 @@ def open_container(file: BinaryIO, n_bytes: int) -> Container:
     if not n_bytes:
         raise Refused("is empty")
     if n_bytes > MAX_BYTES:
-        raise Refused(f"has {n_bytes / 1e9:.1f} GB, more than the {MAX_BYTES / 1e9:.1f} GB allowed")
+        raise Refused(f"has {readable_size(n_bytes)}, more than the {readable_size(MAX_BYTES)} allowed")
     start = file.read(512)
     file.seek(0)
     if start.startswith(b"PK"):
@@ -95,7 +97,8 @@ def open_container(file: BinaryIO, n_bytes: int) -> Container:
         return Container(Kind.LEGACY, PickleStream(file.read(MAX_TORCH_PICKLE_BYTES)), _LEGACY_PICKLES)
     _refuse_other_formats(start)
     if n_bytes > MAX_PICKLE_BYTES:
-        raise Refused(f"is a bare pickle of {n_bytes / 1e6:.0f} MB, more than the {MAX_PICKLE_BYTES / 1e6:.0f} allowed")
+        allowed = readable_size(MAX_PICKLE_BYTES)
+        raise Refused(f"is a bare pickle of {readable_size(n_bytes)}, more than the {allowed} allowed")
     return Container(Kind.BARE, PickleStream(file.read(n_bytes)), 1)
 
 
@@ -146,7 +149,7 @@ def _refuse_long_directory(file: BinaryIO, n_bytes: int) -> None:
     if length == 0xFFFFFFFF and tail[-98:-94] == b"PK\x06\x06":
         (length,) = struct.unpack("<Q", tail[-58:-50])
     if length > _MAX_DIRECTORY_BYTES:
-        raise Refused(f"is a zip archive with a directory of {length / 1e6:.0f} MB")
+        raise Refused(f"is a zip archive with a directory of {readable_size(length)}")
 
 
 def _refuse_strange_records(names: list[str]) -> None:
@@ -169,6 +172,6 @@ def _refuse_bombs(records: list[zipfile.ZipInfo], n_bytes: int) -> None:
     packed = any(record.compress_type != zipfile.ZIP_STORED for record in records)
     if packed or unpacked > n_bytes:
         ratio = unpacked / n_bytes
-        raise Refused(f"is a zip archive of {n_bytes / 1e6:.1f} MB that would unpack {ratio:.1f} times as much")
+        raise Refused(f"is a zip archive of {readable_size(n_bytes)} that would unpack {ratio:.1f} times as much")
     if any(r.filename.endswith("/data.pkl") and r.file_size > MAX_TORCH_PICKLE_BYTES for r in records):
         raise Refused("holds a pickle too long for a list of tensors")

@@ -15,9 +15,9 @@ from typing import cast
 
 from lxml import etree
 
-from signspot.errors import InputError
+from signspot.errors import InputError, readable_size
 
-MAX_BYTES = 100 << 20
+MAX_BYTES = 100_000_000
 MAX_NODES = 5_000_000  # elements, attributes, comments
 MAX_DEPTH = 64
 
@@ -103,7 +103,7 @@ def _trusted_encoding(data: bytes, where: str | Path, error: type[InputError]) -
 
 def _check_size(data: bytes, where: str | Path, error: type[InputError]) -> None:
     if len(data) > MAX_BYTES:
-        raise error(where, f"is larger than {MAX_BYTES >> 20} MB", "split it into smaller files")
+        raise error(where, f"is larger than {readable_size(MAX_BYTES)}", "split it into smaller files")
     # An upper bound by counting bytes: building the tree first would already cost the memory.
     closing = 0 if b"\0" in data[:4] else data.count(b"</")
     if data.count(b"<") - closing + data.count(b"=") > MAX_NODES:

@@ -32,7 +32,7 @@ from pathlib import Path
 
 from signspot.domain.corpus import Subtitle
 from signspot.domain.spans import MillisSpan
-from signspot.errors import InputError, SubtitleError
+from signspot.errors import InputError, SubtitleError, readable_size
 from signspot.text.arrange import Placed, Retiming, Warnings, arranged, clock, place
 from signspot.text.cleaning import clean_lines
 from signspot.text.cues import Cue, CueSource, Unreadable
@@ -133,7 +133,8 @@ def _read_bytes(path: Path) -> bytes:
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SubtitleError(path, f"cannot be read ({what})", "check the name and its permissions") from error
     if len(data) > MAX_BYTES:
-        raise SubtitleError(path, f"is larger than {MAX_BYTES // 10**6} MB", "is this the subtitle file? else split it")
+        what = f"is larger than {readable_size(MAX_BYTES)}"
+        raise SubtitleError(path, what, "is this the subtitle file? else split it")
     if not data:
         raise SubtitleError(path, "is empty", "get the file again from its source")
     return data

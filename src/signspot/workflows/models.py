@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from signspot.errors import InputError
+from signspot.errors import InputError, readable_size
 from signspot.models.checkpoints import ImportOptions, ImportReport, import_checkpoint
 from signspot.models.downloads import BASE_URL, DOWNLOADS, Download, fetch
 from signspot.models.zoo import SUFFIX, KnownModel, known_models
@@ -52,7 +52,7 @@ def fetch_model(
 
 
 def _described(download: Download) -> str:
-    size = f", {download.n_megabytes} MB" if download.n_megabytes else ""
+    size = f", {readable_size(download.n_megabytes * 10**6)}" if download.n_megabytes else ""
     return f"{download.what}{size}"
 
 
