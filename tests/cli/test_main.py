@@ -277,6 +277,30 @@ def test_no_command_changes_a_source(toy_world: ToyWorld, tmp_path: Path, monkey
         assert sha256s(toy_world.broadcast.parent) == before, command
 
 
+def test_a_damaged_file_of_the_store_is_said_once_by_the_command_that_meets_it(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    source = str(toy_world.broadcast)
+    searches = (
+        ["embed", source, "--model", "colour", "--store", str(store)],
+        ["spot", source, "apple", "-d", str(toy_world.dictionary), "--model", "colour", "--store", str(store)],
+    )
+    assert cli.run(searches[0]) == 0
+    for command in searches:
+        capsys.readouterr()
+        (shard,) = (store / "shards").iterdir()
+        shard.write_bytes(shard.read_bytes()[:-1] + b"?")
+        assert cli.run(command) == 0
+        (said,) = (line for line in capsys.readouterr().err.splitlines() if "computed again" in line)
+        assert said == (
+            f"signspot: {shard}: the stored vectors of broadcast: does not have the checksum it was written with: "
+            "the track is computed again"
+        )
+        assert cli.run(command) == 0
+        assert "computed again" not in capsys.readouterr().err
+
+
 def test_an_elan_file_gets_tiers_beside_its_own(toy_world: ToyWorld, tmp_path: Path) -> None:
     first, second = tmp_path / "first.eaf", tmp_path / "second.eaf"
     assert spot(toy_world, "tree", "--eaf", str(first)) == 0

@@ -323,6 +323,26 @@ def test_a_flipped_bit_in_the_catalogue_never_gives_a_wrong_track(tmp_path: Path
     assert refused > 0 and recomputed > 0
 
 
+def test_what_is_lost_is_logged_with_the_recording_it_belongs_to(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+        store.put(media(2), make_track(2))
+    first, second = (next(tmp_path.glob(f"shards/{media(number)}*")) for number in (1, 2))
+    first.write_bytes(b"")
+    with open_store(tmp_path) as store:
+        assert store.get(media(1), MODEL) is None
+        assert store.get(media(2), MODEL) is not None
+    assert [f"{first}: the stored vectors of {make_track(1).video_id}: " in said for said in caplog.messages] == [True]
+    second.write_bytes(b"")
+    for path in tmp_path.glob("catalogue*"):
+        path.unlink()
+    with open_store(tmp_path) as store:
+        assert store.entries() == ()
+    assert str(second) in caplog.messages[1] and "computed again when needed" in caplog.messages[1]
+
+
 def test_a_row_that_points_to_the_shard_of_another_video_is_dropped(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         store.put(media(1), make_track(1))

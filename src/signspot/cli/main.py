@@ -7,11 +7,13 @@ Exit codes: 0 done, 1 a batch or a check that found problems, 2 wrong input, 3 s
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 import os
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import typer
 
@@ -35,10 +37,12 @@ from signspot.cli import (
     why,
     world,
 )
+from signspot.cli.show import warn
 from signspot.errors import SignspotError, one_line
 
 BUG = 4
 INTERRUPTED = 130
+MOST_NOTICES = 5
 
 app = typer.Typer(
     name="signspot",
@@ -101,8 +105,41 @@ def _leave_in_order(number: int, _: object) -> None:
     raise SystemExit(128 + number)
 
 
+class _Notices(logging.Handler):
+    """Keeps what is logged while a command runs, each message once."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.said: dict[str, None] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a message."""
+        self.said.setdefault(record.getMessage())
+
+
+@contextmanager
+def _notices_at_the_end() -> Iterator[None]:
+    """Show what was logged, such as a damaged file in a store, when no bars are on the screen any more."""
+    log, notices = logging.getLogger("signspot"), _Notices()
+    log.addHandler(notices)
+    try:
+        yield
+    finally:
+        log.removeHandler(notices)
+        said = list(notices.said)
+        for message in said[:MOST_NOTICES]:
+            warn(message)
+        if said[MOST_NOTICES:]:
+            warn(f"and {len(said) - MOST_NOTICES} more of these notices")
+
+
 def run(arguments: list[str], *, debug: bool = False) -> int:
-    """Run one command; every error becomes one line and an exit code."""
+    """Run one command; every error becomes one line and an exit code, and what was noticed on the way is said."""
+    with _notices_at_the_end():
+        return _run(arguments, debug)
+
+
+def _run(arguments: list[str], debug: bool) -> int:
     try:
         code = int(app(args=_with_json_target(arguments), prog_name="signspot", standalone_mode=False) or 0)
         sys.stdout.flush()

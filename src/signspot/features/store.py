@@ -6,19 +6,20 @@
 
 A shard is written, flushed, named and its name flushed before its row is committed, and `put` returns after that. So
 whoever reads sees whole tracks only, and what `put` returned from outlives a crash. Everything here can be computed
-again from the media: a shard that does not have its checksum is dropped, and the catalogue is made anew from the
-shards when it is lost.
+again from the media: a shard that does not have its checksum is dropped, which is logged, and the catalogue is made
+anew from the shards when it is lost.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +30,7 @@ import numpy.typing as npt
 
 from signspot.atomic import atomic_output, explained
 from signspot.domain.tracks import EmbeddingTrack
-from signspot.errors import EnvironmentProblem, InputError, SignspotError
+from signspot.errors import EnvironmentProblem, InputError, SignspotError, one_line
 from signspot.features.catalogue import MIGRATIONS, Access, Catalogue
 from signspot.features.rows import ROWS_SUFFIXES, RowFile, sums_path
 from signspot.features.shards import (
@@ -55,6 +56,7 @@ from signspot.features.store_disk import (
     make_folder,
 )
 
+_LOG = logging.getLogger(__name__)
 _CATALOGUE = "catalogue.sqlite3"
 ORPHAN_SECONDS = 3600.0  # a file without a row that is younger may belong to a writer at work
 UNFINISHED_SECONDS = 14 * 86400.0  # what nobody went on with for so long is given up
@@ -320,8 +322,10 @@ class FeatureStore:
                 return
             # A new catalogue beside old shards: the previous one was lost, hours of computing need not be.
             for path in sorted(self._shards.glob(f"[!.]*{SUFFIX}")):
-                with suppress(DamagedShard):
+                try:
                     self._catalogue.add(stored_in(path))
+                except DamagedShard as damage:
+                    self._lost(f"{path}: {damage}: its vectors are lost and computed again when needed")
 
     def _refuse_read_only(self) -> None:
         if self._read_only:
@@ -338,7 +342,12 @@ class FeatureStore:
                     self._unlink([self._path(stored)])
         except SignspotError as problem:
             why = f"{why} (and could not be dropped: {problem.what})"
-        self._warnings.append(f"{self._path(stored)}: {why}: the track is computed again")
+        self._lost(f"{self._path(stored)}: the stored vectors of {stored.video_id}: {why}: the track is computed again")
+
+    def _lost(self, what: str) -> None:
+        """Whoever runs a command waits longer for this, and learns that the disk may be failing."""
+        self._warnings.append(what)
+        _LOG.warning("%s", one_line(what))
 
     def _orphans(self) -> list[Path]:
         known, now = self._catalogue.file_names(), self._options.clock()
