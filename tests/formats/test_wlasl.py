@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import json
 from pathlib import Path
 
 import pytest
 
+from signspot.cli import main as cli
 from signspot.domain.boxes import SignerBox
 from signspot.domain.dictionary import Signer
 from signspot.domain.spans import Millis, MillisSpan
@@ -188,6 +190,46 @@ def test_without_any_clip_the_user_is_told_and_nothing_is_written(tmp_path: Path
     with pytest.raises(DictionaryError, match=r"no usable clip; the first of 4 problems: .*69241.mp4.* of WLASL"):
         import_wlasl(table(tmp_path, WLASL), tmp_path / "empty")
     assert not list((tmp_path / "empty").iterdir())
+
+
+@pytest.mark.parametrize("name", ["WLASL_v0.3.json", "MSASL_train.json"])
+def test_thousands_of_missing_clips_become_a_number_and_a_list(
+    tmp_path: Path, clips: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    if name.startswith("W"):
+        content: object = [*WLASL, {"gloss": "tree", "instances": [instance(f"{i:05}x") for i in range(2000)]}]
+        n_missing = 2001
+    else:
+        times = [{"start_time": 100.0 + i, "end_time": 101.0 + i, "start": i, "end": 5000} for i in range(2000)]
+        content = [*MSASL, *(MSASL[0] | one for one in times)]
+        n_missing = 2000
+    listed = clips / "problems.csv"
+    command = ["dictionary", "import", str(table(tmp_path, content, name)), str(clips)]
+    assert cli.run(command) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) <= 6
+    assert f"{n_missing:,} missing clips" in printed[0] and "entrie " not in printed[0]
+    count = f"cannot be used: {n_missing:,} clips of the list"
+    assert printed[1] == f"{count}: {listed} names them all, the first are:"
+    assert sum("no such file: add the clip" in line for line in printed) == 3
+    with listed.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == n_missing
+    assert all(row["reason"].endswith("no such file") and row["file"].endswith(".mp4") for row in rows)
+    assert read_dictionary(clips).problems == ()
+    assert cli.run(command) == 2  # nothing is replaced unasked
+    for row in rows:
+        Path(row["file"]).touch()
+    assert cli.run([*command, "--overwrite"]) == 0
+    assert "missing clips" in capsys.readouterr().out
+    assert len(listed.read_text(encoding="utf-8-sig").splitlines()) == 1
+
+
+def test_a_few_missing_clips_are_named(tmp_path: Path, clips: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["dictionary", "import", str(table(tmp_path, WLASL)), str(clips)]) == 0
+    printed = capsys.readouterr().out
+    assert "1 missing clip" in printed and "names them all" not in printed
+    assert f"cannot be used: {clips / 'gone.mp4'}: 'ice cream': no such file: add the clip" in printed
 
 
 def test_an_existing_dictionary_is_replaced_only_when_asked(tmp_path: Path, clips: Path) -> None:

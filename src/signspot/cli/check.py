@@ -15,6 +15,7 @@ from signspot.workflows.check import Check, CheckOptions, check_corpus, check_di
 from signspot.workflows.imports import import_dictionary
 
 PROBLEMS_FOUND = 1
+_SHOWN = 3  # problems, where a file lists them all
 
 dictionary_app = typer.Typer(help="Work with a dictionary of signs.", no_args_is_help=True, rich_markup_mode=None)
 corpus_app = typer.Typer(help="Work with a corpus of videos.", no_args_is_help=True, rich_markup_mode=None)
@@ -48,7 +49,10 @@ def import_dictionary_command(
     folder: Path = typer.Argument(metavar="DIR", help="The dictionary to make; for JSON, the folder of its clips."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a dictionary made by an earlier import."),
 ) -> None:
-    """Turn a released data set into a dictionary (a pickle is read safely: nothing in it is run)."""
+    """Turn a released data set into a dictionary (a pickle is read safely: nothing in it is run).
+
+    Clips of WLASL or MS-ASL that are missing are listed in DIR/problems.csv.
+    """
     with progress_bars() as progress:
         result = import_dictionary(source, folder, overwrite=overwrite, progress=progress)
     _show(result, None)
@@ -76,18 +80,25 @@ def _leave(result: Check) -> None:
 
 def _counted(what: str, count: int) -> str:
     """One of many videos is a video; "with subtitles" stays as it is."""
-    return what.removesuffix("s") if count == 1 and not what.startswith("with") else what
+    if count != 1 or what.startswith("with"):
+        return what
+    return f"{what.removesuffix('ies')}y" if what.endswith("ies") else what.removesuffix("s")
 
 
 def _show(result: Check, json_target: Path | None, *, overwrite: bool = False) -> None:
     if json_target is None:
         counts = " · ".join(f"{count:,} {_counted(what, count)}" for what, count in result.counts)
         typer.echo(one_line(f"{result.name}: {counts}"))
-        for title, rows in (("cannot be used", result.problems), ("to know", result.remarks)):
+        shown = result.problems if result.listed is None else result.problems[:_SHOWN]
+        if len(shown) < len(result.problems):
+            count = f"{len(result.problems):,} clips of the list"
+            typer.echo(one_line(f"cannot be used: {count}: {result.listed} names them all, the first are:"))
+        for title, rows in (("cannot be used", shown), ("to know", result.remarks)):
             for row in rows:
                 typer.echo(f"{title}: {row}")
         if not result.problems:
             typer.echo(f"no problems found, {len(result.remarks)} to know" if result.remarks else "no problems found")
     else:
         record = dataclasses.asdict(result) | {"counts": dict(result.counts), "words": dict(result.words)}
+        del record["listed"]
         print_json(record) if str(json_target) == "-" else write_json(record, json_target, overwrite=overwrite)

@@ -36,6 +36,9 @@ def shown_by(recording: Path) -> Path:
     return next((video for video in beside if video.is_file()), recording)
 
 
+NO_SUCH_FILE = "no such file"
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something that was left out, and what the user can do about it."""
@@ -98,7 +101,7 @@ class Place:
                 path = self._spelt_otherwise(parts)
                 mode = self._mode(path)
             if mode is None:
-                raise ValueError("no such file")
+                raise ValueError(NO_SUCH_FILE)
             if not self._holds(path, is_link=stat.S_ISLNK(mode)):
                 raise ValueError("leads out of the folder through a link")
             if not stat.S_ISREG(mode) and not path.is_file():

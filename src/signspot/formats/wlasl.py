@@ -26,7 +26,7 @@ from signspot.errors import DictionaryError, FormatError
 from signspot.formats.clip_boxes import Box
 from signspot.formats.clip_records import CLIPS_FILE, ClipRecord, write_clip_records
 from signspot.formats.dictionary_source import write_dictionary_manifest
-from signspot.formats.places import Place, Problem
+from signspot.formats.places import NO_SUCH_FILE, Place, Problem
 from signspot.formats.plain_data import Node
 from signspot.formats.records import nothing_usable
 from signspot.formats.safe_json import read_json
@@ -196,7 +196,7 @@ def _listed(name: str, listed: Iterable[_Listed | Problem], folder: Path) -> Imp
                 raise ValueError("comes twice")
             entries[entry.entry_id], records[entry.entry_id] = entry, item.record
         except ValueError as error:
-            fix = "add the clip" if str(error) == "no such file" else "the clip is left out"
+            fix = "add the clip" if str(error) == NO_SUCH_FILE else "the clip is left out"
             problems.append(Problem(str(folder / item.file), f"{item.record.text[:40]!r}: {error}", fix))
     if not entries:
         what = nothing_usable("clip", problems)

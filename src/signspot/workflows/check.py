@@ -41,6 +41,7 @@ class Check:
     problems: tuple[Problem, ...]  # what cannot be used
     remarks: tuple[Problem, ...] = ()  # what can be used, but should be known
     words: tuple[tuple[Word, int], ...] = ()  # the usable words of a dictionary and how many entries each has
+    listed: Path | None = None  # the file that lists all problems, if one was written
 
     @classmethod
     def of(cls, name: str, counts: tuple[tuple[str, int], ...], found: Iterable[Problem]) -> Check:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,14 +57,15 @@ class Sheets:
     problems: Sequence[Problem]
 
 
+def write_problems(problems: Iterable[Problem], path: Path, *, overwrite: bool = False) -> None:
+    """Write the list of what was left out or is odd."""
+    rows = ((p.where, p.what, p.fix, "no" if p.is_remark else "yes") for p in problems)
+    write_csv(("file", "reason", "what_to_do", "left_out"), rows, path, overwrite=overwrite)
+
+
 def write_sheets(sheets: Sheets, progress: Progress | None = None) -> None:
     """Write the page, the contact sheets and the tables; those of an earlier run are replaced."""
-    write_csv(
-        ("file", "reason", "what_to_do", "left_out"),
-        ((p.where, p.what, p.fix, "no" if p.is_remark else "yes") for p in sheets.problems),
-        sheets.folder / PROBLEMS,
-        overwrite=True,
-    )
+    write_problems(sheets.problems, sheets.folder / PROBLEMS, overwrite=True)
     write_csv(
         ("entry_id", "word", "same_as", "same_as_word", "kind", "cosine", "left_out"),
         (_row(duplicate) for duplicate in sheets.duplicates),
