@@ -1,4 +1,4 @@
-"""Make the judge of forms that `signspot friends` ships with: `python experiments/friends/learn.py [FILE]`.
+"""Make the judge of forms with which signs are compared part by part: `python experiments/friends/learn.py [FILE]`.
 
 It learns how much two clips of one form differ from forms of made-up worlds, each signed by eight people, and their
 minimal pairs. Finished rows are kept in `$SIGNSPOT_EXPERIMENTS`, by default `build/experiments`.

@@ -37,7 +37,7 @@ from signspot.models.zoo import model_path
 from signspot.spotting.false_friends import FriendOptions, Friends, Relation, Shelf, friends
 from signspot.spotting.form_file import read_judge
 from signspot.spotting.form_fit import fit_judge
-from signspot.spotting.form_friends import LEAST_LOG_ODDS, as_right_handers, form_friends
+from signspot.spotting.form_friends import LEAST_LOG_ODDS, FormFriends, as_right_handers, form_friends
 from signspot.spotting.form_judge import FormJudge
 from signspot.spotting.form_parts import form_row
 from signspot.workflows.friends import usual_options
@@ -98,8 +98,8 @@ def judge_of_people(other_words: Recorded) -> FormJudge:
     return fit_judge(rows[np.array(chosen)], np.array([[0, 1]]), np.random.default_rng(0))
 
 
-def cells(found: Sequence[Friends], n_shared: int, least: float) -> dict[str, Measured]:
-    """Recall of the words that both have, at precision 0.9 and with the default of the command."""
+def cells(found: Sequence[Friends | FormFriends], n_shared: int, least: float) -> dict[str, Measured]:
+    """Recall of the words that both have, at precision 0.9 and from the least closeness on."""
     judged = sorted(
         (
             (pair.closeness, pair.relation is Relation.COGNATE, pair.relation is Relation.COGNATE)
@@ -117,7 +117,7 @@ def cells(found: Sequence[Friends], n_shared: int, least: float) -> dict[str, Me
     }
 
 
-def closer(pairs: Sequence[Friends]) -> dict[str, Measured]:
+def closer(pairs: Sequence[Friends | FormFriends]) -> dict[str, Measured]:
     """How often two clips of one word are closer than two of different words, over all pairs of words."""
     same, other = (
         np.array([pair.closeness for pair in pairs if (pair.entry.word == pair.other.word) == is_same])
@@ -197,8 +197,8 @@ def main(data: Path, run: Path) -> None:
                 "dictionaries": f"{len(first.signs)} and {len(second.signs)} clips of {n_shared(first, second)} words "
                 "in both, by disjoint signers; clips without a hand are left out, none is longer than 30 frames",
                 "right": "the same word; that words have variants, and that some words share a sign, is not known",
-                "recall, precision": f"with the defaults of the command: log odds {LEAST_LOG_ODDS}, closeness "
-                f"{CLOSENESS} (set on these words)",
+                "recall, precision": f"from log odds {LEAST_LOG_ODDS} on; from the default closeness of the command "
+                f"on, {CLOSENESS} (set on these words)",
                 "weights": f"landmark-v1 {sha256_of(model_path('landmark-v1'))}, the other model "
                 f"{sha256_of(run / 'fold.safetensors')} (first digits of their sha256)",
                 "the other model": "that of experiments/wlasl300, whose recipe was chosen on this fold; it is made "

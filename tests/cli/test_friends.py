@@ -1,4 +1,4 @@
-"""`signspot friends --by parts` from the command line, on two small dictionaries of a made-up world."""
+"""`signspot friends` from the command line, on two small dictionaries of a made-up world."""
 
 from __future__ import annotations
 
@@ -59,54 +59,24 @@ def run(*arguments: object) -> int:
     return cli.run([str(argument) for argument in arguments])
 
 
-def truth(world: World, word: str, other: str) -> bool:
-    forms = [
-        {sense.form_id for sense in senses[name]}
-        for senses, name in ((world.lexicon.senses, word), (world.lexicon.other_senses, other))
-    ]
-    return bool(forms[0] & forms[1])
-
-
-def test_a_planted_pair_is_listed_as_a_false_friend_and_what_differs_is_said(
-    world: World,
-    planted: tuple[str, str],
-    shelves: tuple[Path, Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+def test_a_planted_pair_is_a_false_friend_by_the_default_model(
+    planted: tuple[str, str], shelves: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("friends", *shelves, "--no-store", "--out", tmp_path / "out") == 0
-    printed = capsys.readouterr()
-    assert "compared part by part: place, movement, palm and shape of the hands" in printed.out
-    assert printed.err == ""
-    said = printed.out.partition("different words, same form")[2].partition("same word, different form")[0]
-    assert f"{planted[0]} - {planted[1]}  (" in said
+    assert run("friends", *shelves, "--no-store", "--out", tmp_path / "out", "--json", tmp_path / "friends.json") == 0
+    assert "model landmark-v1" in capsys.readouterr().err
+    record = json.loads((tmp_path / "friends.json").read_text())
+    assert record["compared"] == "by one vector of landmark-v1 for each clip"
     with (tmp_path / "out" / "friends.csv").open(encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
-    for row in rows:
-        is_same = row["relation"] != "same word, different form"
-        assert is_same == truth(world, row["word"], row["other_word"]), row
-        assert row["cosine"] == "" and set(row["agree"].split(", ")).isdisjoint(row["differ"].split(", "))
-        assert is_same or row["differ"], "what differs is named"
-    assert any(row["relation"] == "same word, different form" for row in rows)
-
-
-def test_json_says_how_signs_were_compared_and_nothing_is_certain(
-    shelves: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    somebody = tmp_path / "somebody"
-    shutil.copytree(shelves[0], somebody)
-    table = somebody / "dictionary.csv"
-    table.write_text(table.read_text().replace(f",{LANGUAGE},", ",bsl,"))
-    assert run("friends", somebody, shelves[1], "--by", "parts", "--log-odds", 30, "--no-store", "--json") == 0
-    printed = capsys.readouterr()
-    record = json.loads(printed.out)
-    assert "made-up signing" in printed.err
-    assert record["compared"].startswith("part by part")
-    assert {pair["relation"] for pair in record["pairs"]} == {"same word, different form"}
+    assert rows == [{name: str(value) for name, value in pair.items()} for pair in record["pairs"]]
+    assert list(rows[0])[-2:] == ["cosine", "closeness"]
+    false = [(row["word"], row["other_word"]) for row in rows if row["relation"] == "different words, same form"]
+    assert false == [planted]
+    assert len(rows) == 5, "the four words that both have are listed, too"
 
 
 @pytest.mark.soak  # a network is loaded
-def test_vectors_are_the_default_and_their_closeness_suits_the_model(
+def test_the_least_closeness_suits_the_model(
     shelves: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with (shelves[0] / "dictionary.csv").open() as file:
@@ -123,18 +93,14 @@ def test_vectors_are_the_default_and_their_closeness_suits_the_model(
 def test_bad_requests_end_in_one_line(
     shelves: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    video = tmp_path / "videos"
-    video.mkdir()
-    (video / "tea.mp4").write_bytes(b"is not opened")
     damaged = tmp_path / "damaged"
     damaged.mkdir()
     (damaged / "tea.pose").write_bytes(b"nothing")
-    for arguments, code, words in (
-        ((*shelves, "--by", "parts", "--model", "colour"), 2, "has no say in comparing part by part"),
-        ((*shelves, "--by", "parts", "--log-odds", 31), 2, "give a number from -30 to 30"),
-        ((shelves[0], video, "--by", "parts"), 3, "or compare --by vectors"),
-        ((shelves[0], damaged, "--by", "parts"), 2, "none of its clips can be read"),
+    for arguments, words in (
+        ((*shelves, "--by", "parts"), "No such option: --by"),
+        ((*shelves, "--closeness", 2.1), "give a number from -2 to 2"),
+        ((shelves[0], damaged), "none of its clips can be read"),
     ):
-        assert run("friends", *arguments, "--no-store") == code, arguments
+        assert run("friends", *arguments, "--no-store") == 2, arguments
         error = capsys.readouterr().err
         assert words in error and error.count("\n") == 1, error

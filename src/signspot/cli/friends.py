@@ -27,10 +27,8 @@ from signspot.cli.shared_options import (
 from signspot.errors import InputError
 from signspot.formats.new_folder import refuse_folder
 from signspot.spotting.false_friends import FriendOptions, Relation
-from signspot.spotting.form_friends import LEAST_LOG_ODDS
 from signspot.workflows.friends import (
     OWN_FILES,
-    By,
     Comparison,
     FriendsRequest,
     compare_dictionaries,
@@ -46,37 +44,24 @@ _SHOWN = 10  # pairs of a relation on the screen
 class Likeness:
     """How signs are compared, and when two count as one form."""
 
-    by: By | None = typer.Option(
-        None,
-        "--by",
-        help="One vector of a model for each clip, or part by part: says which parts differ.",
-        show_default="parts for a made-up world with landmarks, else vectors",
-    )
     model: str = MODEL
     backend: str = BACKEND
     device: str = DEVICE
     closeness: float | None = typer.Option(
         None,
         "--closeness",
-        help="By vectors: how far beyond what is usual a cosine must lie (-2 to 2).",
+        help="How far beyond what is usual a cosine must lie (-2 to 2).",
         show_default="0.25 for landmark-v1, 0.5 for others",
-    )
-    log_odds: float = typer.Option(
-        LEAST_LOG_ODDS, "--log-odds", help="By parts: how likely one form must be (-30 to 30; 0: as likely as not)."
     )
 
     def on(self, request: FriendsRequest) -> FriendsRequest:
         """A comparison of this kind; refuses what is out of range."""
         if self.closeness is not None and not -2 <= self.closeness <= 2:
             raise InputError("--closeness", f"{self.closeness} is out of range", "give a number from -2 to 2")
-        if not -30 <= self.log_odds <= 30:
-            raise InputError("--log-odds", f"{self.log_odds} is out of range", "give a number from -30 to 30")
         return replace(
             request,
-            by=self.by,
             model=replace(request.model, name=self.model, backend=self.backend, device=self.device),
             options=None if self.closeness is None else FriendOptions(least_closeness=self.closeness),
-            least_log_odds=self.log_odds,
         )
 
 
@@ -116,7 +101,7 @@ def _say_found(found: Comparison, written: tuple[Path, ...]) -> None:
     """The closest pairs of each relation."""
     say(f"{len(found.first.by_word)} and {len(found.second.by_word)} words, {found.n_shared_words} of them in both")
     say(f"compared {found.way}")
-    for relation in (Relation.FALSE_FRIEND, Relation.DIFFERENT_FORM, Relation.COGNATE):
+    for relation in Relation:
         pairs = found.of(relation)
         say(f"{relation.value}: {len(pairs)}")
         for pair in pairs[:_SHOWN]:

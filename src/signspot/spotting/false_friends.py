@@ -19,17 +19,23 @@ import numpy.typing as npt
 from signspot.domain.dictionary import Entry
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Word
-from signspot.spotting.form_judge import agreement
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Relation(Enum):
-    """How a word of one language and a word of another relate."""
+    """How a word of one language and a word of another relate, in the order in which people look at them."""
 
-    COGNATE = "same word, same form"
-    DIFFERENT_FORM = "same word, different form"
     FALSE_FRIEND = "different words, same form"
+    DIFFERENT_FORM = "same word, different form"
+    COGNATE = "same word, same form"
+
+    @classmethod
+    def of(cls, *, same_word: bool, same_form: bool) -> Relation:
+        """How two words relate of which at least something is the same."""
+        if not same_word:
+            return cls.FALSE_FRIEND
+        return cls.COGNATE if same_form else cls.DIFFERENT_FORM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,33 +59,13 @@ class Friends:
     relation: Relation
     entry: Entry  # of the first dictionary
     other: Entry  # of the second
-    cosine: float | None  # None: they were compared part by part
-    closeness: float  # the cosine beyond what is usual for these two words; by parts: log odds that the form is one
-    agree: tuple[str, ...] = ()  # the parts in which the two agree, where they were compared part by part
-    differ: tuple[str, ...] = ()
+    cosine: float
+    closeness: float  # the cosine beyond what is usual for these two words
 
     @property
     def likeness(self) -> str:
         """How alike the two are, for people."""
-        if self.cosine is None:
-            return f"{_agreement(self.agree, self.differ)}; log odds {self.closeness:.1f}"
         return f"closeness {self.closeness:.2f}, cosine {self.cosine:.2f}"
-
-
-def _agreement(agree: tuple[str, ...], differ: tuple[str, ...]) -> str:
-    """Which parts agree, for people.
-
-    >>> _agreement(("place", "movement", "palm"), ("hand shape",))
-    'same place, movement and palm; hand shape differs'
-    """
-    if not differ:
-        return "all parts agree"
-    names, verb = _listed(differ), "differs" if len(differ) == 1 else "differ"
-    return f"same {_listed(agree)}; {names} {verb}" if agree else f"{names} differ"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,44 +90,31 @@ def friends(first: Shelf, second: Shelf, options: FriendOptions = FriendOptions(
     closeness: FloatArray = cosine - usual
     same_form = (closeness >= options.least_closeness) & _among_first(closeness, options.rank)
     same_form &= _among_first(closeness.T, options.rank).T & (cosine >= options.least_cosine)
-    return told(Compared(words, other_words, cosine, closeness, same_form, entry_at, other_at), first, second)
+    found = [
+        Friends(
+            Relation.of(same_word=words[i] == other_words[j], same_form=bool(same_form[i, j])),
+            first.entries[entry_at[i, j]],
+            second.entries[other_at[i, j]],
+            float(cosine[i, j]),
+            float(closeness[i, j]),
+        )
+        for i, j in worth_showing(words, other_words, same_form)
+    ]
+    order = list(Relation)
+    return tuple(
+        sorted(found, key=lambda one: (order.index(one.relation), -one.closeness, one.entry.word, one.other.word))
+    )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Compared:
-    """All words of one dictionary with all of another; every array is (n_words, n_other_words)."""
-
-    words: list[Word]
-    other_words: list[Word]
-    cosine: FloatArray | None
-    closeness: FloatArray
-    same_form: npt.NDArray[np.bool_]
-    entry_at: Numbers  # the entries that speak for their words
-    other_at: Numbers
-    parts: FloatArray | None = None  # (..., 5) how much each part differs; None: compared by one vector each
-
-
-def told(compared: Compared, first: Shelf, second: Shelf) -> tuple[Friends, ...]:
-    """The pairs of the same form and those of the same word, in the order in which people look at them."""
-    place = {word: number for number, word in enumerate(compared.other_words)}
-    found: list[Friends] = []
-    for i, word in enumerate(compared.words):
-        of_interest = {*np.flatnonzero(compared.same_form[i]).tolist(), *([place[word]] if word in place else [])}
-        for j in sorted(of_interest):
-            same_form = bool(compared.same_form[i, j])
-            relation = _relation(same_word=word == compared.other_words[j], same_form=same_form)
-            entry, other = first.entries[compared.entry_at[i, j]], second.entries[compared.other_at[i, j]]
-            cosine = None if compared.cosine is None else float(compared.cosine[i, j])
-            agree, differ = ((), ()) if compared.parts is None else agreement(compared.parts[i, j])
-            found.append(Friends(relation, entry, other, cosine, float(compared.closeness[i, j]), agree, differ))
-    order = {Relation.FALSE_FRIEND: 0, Relation.DIFFERENT_FORM: 1, Relation.COGNATE: 2}
-    return tuple(sorted(found, key=lambda one: (order[one.relation], -one.closeness, one.entry.word, one.other.word)))
-
-
-def _relation(*, same_word: bool, same_form: bool) -> Relation:
-    if not same_word:
-        return Relation.FALSE_FRIEND
-    return Relation.COGNATE if same_form else Relation.DIFFERENT_FORM
+def worth_showing(
+    words: Sequence[Word], other_words: Sequence[Word], same_form: npt.NDArray[np.bool_]
+) -> list[tuple[int, int]]:
+    """Which words (of the first, of the other language) have the same form, or are the same word."""
+    place, shown = {word: number for number, word in enumerate(other_words)}, same_form.copy()
+    for i, word in enumerate(words):
+        if word in place:
+            shown[i, place[word]] = True
+    return [(i, j) for i, j in np.argwhere(shown).tolist()]
 
 
 def words_of(entries: Sequence[Entry]) -> list[Word]:

@@ -14,8 +14,8 @@ from signspot.domain.dictionary import Entry
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Word
 from signspot.evaluation.ranking import Ints
-from signspot.spotting.false_friends import Compared, Friends, Shelf, told, words_of
-from signspot.spotting.form_judge import PARTS, FormJudge, Variants, variants_of
+from signspot.spotting.false_friends import Relation, Shelf, words_of, worth_showing
+from signspot.spotting.form_judge import PARTS, FormJudge, Variants, agreement, variants_of
 from signspot.spotting.form_parts import ROW, SEEN
 
 LEAST_LOG_ODDS = 1.5  # of one form; see experiments/friends
@@ -23,9 +23,42 @@ _VARIANTS_AT_ONCE = 64
 _SURELY_LEFT = -0.3  # most people sign with the right hand: a little more motion of the left one says nothing
 
 
+@dataclass(frozen=True, slots=True)
+class FormFriends:
+    """Two words of two languages, by the two clips that differ least."""
+
+    relation: Relation
+    entry: Entry  # of the first dictionary
+    other: Entry  # of the second
+    closeness: float  # log odds that the form is one; called as in `Friends`, so that both are measured alike
+    agree: tuple[str, ...]  # the parts in which the two agree
+    differ: tuple[str, ...]
+
+    @property
+    def likeness(self) -> str:
+        """How alike the two are, for people."""
+        return f"{_agreement(self.agree, self.differ)}; log odds {self.closeness:.1f}"
+
+
+def _agreement(agree: tuple[str, ...], differ: tuple[str, ...]) -> str:
+    """Which parts agree, for people.
+
+    >>> _agreement(("place", "movement", "palm"), ("hand shape",))
+    'same place, movement and palm; hand shape differs'
+    """
+    if not differ:
+        return "all parts agree"
+    names, verb = _listed(differ), "differs" if len(differ) == 1 else "differ"
+    return f"same {_listed(agree)}; {names} {verb}" if agree else f"{names} differ"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
 def form_friends(
     first: Shelf, second: Shelf, judge: FormJudge, least_log_odds: float = LEAST_LOG_ODDS
-) -> tuple[Friends, ...]:
+) -> tuple[FormFriends, ...]:
     """All pairs worth showing, as `friends` gives them; the vectors of the shelves are those of `form_row`."""
     if not first.entries or not second.entries:
         return ()
@@ -45,11 +78,16 @@ def form_friends(
                     odds[at], best[at] = likely[i, j], (number, j)
                     parts[at] = apart[i, j]
     same_form = odds >= least_log_odds
-    entry_at, other_at = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    same_word = np.array(one.words, dtype=object)[:, None] == np.array(other.words, dtype=object)
-    for i, j in np.argwhere(same_form | same_word).tolist():
-        entry_at[i, j], other_at[i, j] = _closest(judge, one, other, best[i, j])
-    return told(Compared(one.words, other.words, None, odds, same_form, entry_at, other_at, parts), first, second)
+    pairs: list[FormFriends] = []
+    for i, j in worth_showing(one.words, other.words, same_form):
+        relation = Relation.of(same_word=one.words[i] == other.words[j], same_form=bool(same_form[i, j]))
+        entry_at, other_at = _closest(judge, one, other, best[i, j])
+        shown = first.entries[entry_at], second.entries[other_at]
+        pairs.append(FormFriends(relation, *shown, float(odds[i, j]), *agreement(parts[i, j])))
+    order = list(Relation)
+    return tuple(
+        sorted(pairs, key=lambda one: (order.index(one.relation), -one.closeness, one.entry.word, one.other.word))
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from enum import StrEnum
 from pathlib import Path
 
 from signspot.domain.dictionary import Dictionary, Entry
 from signspot.domain.tracks import Pixels
-from signspot.errors import InputError, MissingExtra
+from signspot.errors import InputError
 from signspot.formats.friends_page import FriendsCard, FriendsGroup, write_friends_page
 from signspot.formats.manifests import read_dictionary
 from signspot.formats.new_folder import new_folder
@@ -19,34 +18,20 @@ from signspot.media.paired_sheet import Pair, jpeg_strip, paired_sheet
 from signspot.media.thumbnails import write_picture
 from signspot.models.zoo import LANDMARK_MODEL
 from signspot.spotting.false_friends import FriendOptions, Friends, Relation, friends
-from signspot.spotting.form_file import read_judge
-from signspot.spotting.form_friends import LEAST_LOG_ODDS, form_friends
 from signspot.workflows.clip_pictures import entry_pictures
 from signspot.workflows.default_model import chosen_model, kept_for
 from signspot.workflows.entry_shelf import shelf_of
-from signspot.workflows.form_signs import form_shelf
-from signspot.workflows.landmarks import has_detector, landmark_file_of
 from signspot.workflows.sign_vectors import SignModel, sign_embedder
 from signspot.workflows.tracks import Progress
-from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
 
 TABLE, SHEET, PAGE = "friends.csv", "friends.png", "friends.html"
 OWN_FILES = frozenset((TABLE, SHEET, PAGE))
 _SHOWN = 40  # pairs of a relation on the page
 _PEOPLE = 0.25  # three of four pairs are right where the words were never learned: experiments/friends/people.py
-_MADE_UP = "parts are judged by what is usual in made-up signing: on recordings of people, --by vectors finds more"
 _ON_SHEET = 40  # false friends on the picture
 _HEADER = (
     "relation", "word", "language", "entry_id", "other_word", "other_language", "other_entry_id", "cosine", "closeness",
-    "agree", "differ",
 )  # fmt: skip
-
-
-class By(StrEnum):
-    """How signs are compared."""
-
-    VECTORS = "vectors"  # one of a model for each clip
-    PARTS = "parts"  # place, movement, palm and shape of the hands, from landmarks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +40,8 @@ class FriendsRequest:
 
     first: Path
     second: Path
-    by: By | None = None  # None: what is better for the dictionaries, see `usual_way`
-    model: SignModel = SignModel()  # of vectors; of parts only how clips are read
-    options: FriendOptions | None = None  # of vectors; None: what suits the model
-    least_log_odds: float = LEAST_LOG_ODDS  # of parts
+    model: SignModel = SignModel()
+    options: FriendOptions | None = None  # None: what suits the model
     store: Path | None = None  # where vectors and landmarks of clips are kept; None: nowhere
 
 
@@ -71,7 +54,6 @@ class Comparison:
     pairs: tuple[Friends, ...]
     n_shared_words: int
     way: str  # how they were compared, for people
-    by: By
     warnings: tuple[str, ...] = ()
 
     def of(self, relation: Relation) -> tuple[Friends, ...]:
@@ -84,30 +66,6 @@ def compare_dictionaries(request: FriendsRequest, progress: Progress | None = No
     sources = [read_dictionary(path) for path in (request.first, request.second)]
     first, second = (source.dictionary for source in sources)
     _refuse_same_language(first, second)
-    by = request.by or (By.VECTORS if request.model.name else usual_way(first, second))
-    compared = _by_parts if by is By.PARTS else _by_vectors
-    found = compared(request, first, second, progress)
-    problems = tuple(f"left out: {p}" for source in sources for p in source.problems if not p.is_remark)
-    shared = len(set(first.by_word) & set(second.by_word))
-    return replace(found, n_shared_words=shared, warnings=problems + found.warnings)
-
-
-def usual_way(first: Dictionary, second: Dictionary) -> By:
-    """Parts for languages of a made-up world whose clips have landmarks, vectors for people: experiments/friends."""
-    entries = (*first, *second)
-    is_made_up = all(entry.language in (LANGUAGE, OTHER_LANGUAGE) for entry in entries)
-    has_landmarks = all(entry.video is None or landmark_file_of(entry.video) is not None for entry in entries)
-    return By.PARTS if is_made_up and has_landmarks else By.VECTORS
-
-
-def usual_options(model: str) -> FriendOptions:
-    """When two signs count as one form for a model: cosines of landmark-v1 lie closer together than those of others."""
-    return FriendOptions(least_closeness=_PEOPLE) if model == LANDMARK_MODEL else FriendOptions()
-
-
-def _by_vectors(
-    request: FriendsRequest, first: Dictionary, second: Dictionary, progress: Progress | None
-) -> Comparison:
     chosen = chosen_model(request.model.name, (entry.video for entry in (*first, *second)))
     model, store = replace(request.model, name=chosen.name), kept_for(chosen, request.store)
     signs = [sign_embedder(model, one, store) for one in (first, second)]
@@ -115,9 +73,16 @@ def _by_vectors(
     # Whatever is usual, signs that the model itself does not call alike have no common form.
     options = replace(request.options or usual_options(chosen.name), least_cosine=signs[0].threshold)
     pairs = friends(shelves[0].shelf, shelves[1].shelf, options)
+    problems = tuple(f"left out: {p}" for source in sources for p in source.problems if not p.is_remark)
+    remarks = problems + chosen.remarks + _too_few(first, second, options)
+    shared = len(set(first.by_word) & set(second.by_word))
     way = f"by one vector of {chosen.name} for each clip"
-    remarks = chosen.remarks + _too_few(first, second, options)
-    return Comparison(first, second, pairs, 0, way, By.VECTORS, remarks + shelves[0].warnings + shelves[1].warnings)
+    return Comparison(first, second, pairs, shared, way, remarks + shelves[0].warnings + shelves[1].warnings)
+
+
+def usual_options(model: str) -> FriendOptions:
+    """When two signs count as one form for a model: cosines of landmark-v1 lie closer together than those of others."""
+    return FriendOptions(least_closeness=_PEOPLE) if model == LANDMARK_MODEL else FriendOptions()
 
 
 def _too_few(first: Dictionary, second: Dictionary, options: FriendOptions) -> tuple[str, ...]:
@@ -131,26 +96,6 @@ def _too_few(first: Dictionary, second: Dictionary, options: FriendOptions) -> t
     )
 
 
-def _by_parts(request: FriendsRequest, first: Dictionary, second: Dictionary, progress: Progress | None) -> Comparison:
-    if request.model.name:
-        raise InputError("--model", "has no say in comparing part by part", "leave it out, or compare --by vectors")
-    _refuse_unseen((*first, *second))
-    isolated = request.model.isolated
-    shelves = [form_shelf(one, store=request.store, isolated=isolated, progress=progress) for one in (first, second)]
-    pairs = form_friends(shelves[0].shelf, shelves[1].shelf, read_judge(), request.least_log_odds)
-    way = "part by part: place, movement, palm and shape of the hands"
-    remarks = () if usual_way(first, second) is By.PARTS else (_MADE_UP,)
-    return Comparison(first, second, pairs, 0, way, By.PARTS, (*remarks, *shelves[0].warnings, *shelves[1].warnings))
-
-
-def _refuse_unseen(entries: Sequence[Entry]) -> None:
-    """Parts are seen in landmarks: each clip has a file of them, or a detector is there to find them."""
-    for entry in entries:
-        if entry.video is not None and landmark_file_of(entry.video) is None and not has_detector():
-            ways = "pip install 'signspot[pose]', or put a .pose file beside each clip, or compare --by vectors"
-            raise MissingExtra(entry.video, "its parts are seen in landmarks, and it has none", ways)
-
-
 def friends_record(comparison: Comparison) -> dict[str, object]:
     """For scripts."""
     return {
@@ -158,7 +103,7 @@ def friends_record(comparison: Comparison) -> dict[str, object]:
         "second": comparison.second.name,
         "shared_words": comparison.n_shared_words,
         "compared": comparison.way,
-        "pairs": [dict(zip(_header(comparison), _cells(pair), strict=True)) for pair in comparison.pairs],
+        "pairs": [dict(zip(_HEADER, _cells(pair), strict=True)) for pair in comparison.pairs],
         "warnings": list(comparison.warnings),
     }
 
@@ -184,17 +129,14 @@ def write_comparison(
     wanted = [entry for pairs in shown.values() for pair in pairs for entry in (pair.entry, pair.other)]
     pictures = _pictures(wanted, isolated=isolated, progress=progress)
     with new_folder(out, OWN_FILES, overwrite=overwrite) as folder:
-        write_csv(_header(comparison), map(_cells, comparison.pairs), folder / TABLE)
-        groups = [_group(comparison, relation, shown[relation], pictures) for relation in _ORDER]
+        write_csv(_HEADER, map(_cells, comparison.pairs), folder / TABLE)
+        groups = [_group(comparison, relation, shown[relation], pictures) for relation in Relation]
         write_friends_page(f"{comparison.first.name} and {comparison.second.name}", groups, folder / PAGE)
         on_sheet = shown[Relation.FALSE_FRIEND][:_ON_SHEET]
         if on_sheet:
             pairs = [Pair(_title(p), pictures[p.entry], pictures[p.other]) for p in on_sheet]
             write_picture(paired_sheet(pairs), folder / SHEET)
     return tuple(path for path in (out / TABLE, out / PAGE, out / SHEET) if path.exists())
-
-
-_ORDER = (Relation.FALSE_FRIEND, Relation.DIFFERENT_FORM, Relation.COGNATE)
 
 
 def _pictures(
@@ -234,14 +176,7 @@ def _title(pair: Friends) -> str:
     return f"{_named(pair.entry)}   |   {_named(pair.other)}   |   {pair.likeness.partition(', cosine')[0]}"
 
 
-def _header(comparison: Comparison) -> tuple[str, ...]:
-    """What is measured has its own name: log odds of parts are no closeness."""
-    return tuple("log_odds" if name == "closeness" and comparison.by is By.PARTS else name for name in _HEADER)
-
-
 def _cells(pair: Friends) -> tuple[str | float, ...]:
     one, other = pair.entry, pair.other
     sides = (one.word, one.language, one.entry_id, other.word, other.language, other.entry_id)
-    cosine = "" if pair.cosine is None else round(pair.cosine, 4)
-    parts = (", ".join(names) for names in (pair.agree, pair.differ))
-    return (pair.relation.value, *sides, cosine, round(pair.closeness, 4), *parts)
+    return (pair.relation.value, *sides, round(pair.cosine, 4), round(pair.closeness, 4))
