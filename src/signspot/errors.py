@@ -98,6 +98,18 @@ class EnvironmentProblem(SignspotError):
     exit_code = 3
 
 
+def trouble_of(video: Path, error: SignspotError | ValueError) -> SignspotError:
+    """What one video of many failed with, so that the others go on; raised where it is everybody's, as a full disk is.
+
+    A ValueError is what our own types say of times and numbers that make no sense.
+    """
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, ValueError):
+        return VideoError(video, f"what was found in it makes no sense ({error})", "leave it out, and report this")
+    raise error
+
+
 class MissingExtra(EnvironmentProblem):
     """An optional package is not installed."""
 

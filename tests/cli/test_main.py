@@ -10,9 +10,11 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 import pytest
 from PIL import Image
@@ -21,6 +23,8 @@ import signspot
 from signspot.cli import main as cli
 from signspot.domain.corpus import Episode
 from signspot.domain.results import VideoAnswer
+from signspot.domain.spans import MillisSpan
+from signspot.errors import EnvironmentProblem
 from signspot.formats.eaf import read_eaf
 from signspot.formats.tables import read_spottings, spotting_record
 from signspot.media.writer import VideoWriter
@@ -146,6 +150,85 @@ def test_a_batch_goes_on_and_lists_what_failed(
     assert failed["video"] == str(videos / "b.mp4")
     assert failed["what"]
     assert "1 of 3 videos failed" in capsys.readouterr().err
+
+
+def begun_earlier(source: Path, target: Path, by_ms: int) -> Path:
+    """A fragmented MP4 of the same pictures, whose edit list hides the first `by_ms`."""
+    options = {"movflags": "frag_keyframe+delay_moov"}
+    with av.open(str(source)) as old, av.open(str(target), "w", options=options) as new:
+        stream = new.add_stream_from_template(old.streams.video[0])
+        for packet in old.demux(old.streams.video[0]):
+            if packet.dts is None or packet.pts is None:
+                continue
+            ticks = round(by_ms / 1000 / packet.time_base)
+            packet.pts, packet.dts, packet.stream = packet.pts - ticks, packet.dts - ticks, stream
+            new.mux(packet)
+    return target
+
+
+def test_a_video_that_begins_before_zero_ends_no_batch(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos, table = tmp_path / "videos", tmp_path / "all.csv"
+    videos.mkdir()
+    by_ms = toy_world.truth[0].span_ms.start + 167
+    begun_earlier(toy_world.broadcast, videos / "a.mp4", by_ms)
+    shutil.copy(toy_world.broadcast, videos / "b.mp4")
+    word = toy_world.truth[0].sign.word
+    outputs = ["--csv", str(table), "--vtt", str(tmp_path / "vtt"), "--failures", str(tmp_path / "failed.jsonl")]
+    assert spot(toy_world, word, *outputs, source=videos) == 0
+    early, usual = ([s for s in read_spottings(table) if s.video_id == name] for name in "ab")
+    assert min(spotting.span_ms.start for spotting in early) >= 0
+    assert early[-1].span_ms.start == pytest.approx(usual[-1].span_ms.start - by_ms, abs=41)
+    assert "-1:59" not in table.read_text() + (tmp_path / "vtt" / "a.vtt").read_text() + capsys.readouterr().out
+
+
+def test_a_finding_that_makes_no_sense_fails_its_video_alone(
+    toy_world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever our own types refuse while the results of one video are handled, the other videos go on."""
+    videos, table, failures = tmp_path / "videos", tmp_path / "all.csv", tmp_path / "failed.jsonl"
+    videos.mkdir()
+    for name in "abc":
+        shutil.copy(toy_world.broadcast, videos / f"{name}.mp4")
+
+    def searched(episode: Episode, *rest: Any) -> VideoAnswer:
+        answer = spot_prepared(episode, *rest)
+        if episode.video_id == "a":
+            MillisSpan.of(40, 0)
+        if episode.video_id == "b":
+            bad = [replace(found, span_ms=MillisSpan.of(-167, 40)) for found in answer.words[0].spottings]
+            return replace(answer, words=(replace(answer.words[0], spottings=tuple(bad)),))
+        return answer
+
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", searched)
+    outputs = ["--csv", str(table), "--vtt", str(tmp_path / "vtt"), "--failures", str(failures)]
+    assert spot(toy_world, "apple", *outputs, source=videos) == 1
+    assert [s.video_id for s in read_spottings(table)] == ["c"] * 3
+    assert [path.name for path in (tmp_path / "vtt").iterdir()] == ["c.vtt"]
+    failed = [json.loads(line) for line in failures.read_text().splitlines()]
+    assert [Path(one["video"]).name for one in failed] == ["a.mp4", "b.mp4"]
+    assert "ends before it starts" in failed[0]["what"] and "negative time" in failed[1]["what"]
+
+
+def test_what_a_batch_found_is_kept_when_the_machine_fails(
+    toy_world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos, table = tmp_path / "videos", tmp_path / "all.csv"
+    videos.mkdir()
+    for name in "abc":
+        shutil.copy(toy_world.broadcast, videos / f"{name}.mp4")
+
+    def searched(episode: Episode, *rest: Any) -> VideoAnswer:
+        if episode.video_id == "b":
+            raise EnvironmentProblem("store", "the disk is full", "free some space")
+        return spot_prepared(episode, *rest)
+
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", searched)
+    assert spot(toy_world, "apple", "--csv", str(table), source=videos) == 3
+    assert [s.video_id for s in read_spottings(table)] == ["a"] * 3
+    told = capsys.readouterr().err.splitlines()[-2:]
+    assert "only the videos that were finished" in told[0] and "the disk is full" in told[1]
 
 
 def test_a_list_of_failures_replaces_only_one_of_its_own(

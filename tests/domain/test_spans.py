@@ -21,7 +21,7 @@ def test_a_span_that_ends_before_it_starts_is_refused(make) -> None:
         make()
 
 
-@pytest.mark.parametrize("bad", [[0.0, 40.0, 39.0], [0.0, float("nan")], [[0.0]]])
+@pytest.mark.parametrize("bad", [[0.0, 40.0, 39.0], [-0.1, 40.0], [0.0, float("nan")], [[0.0]]])
 def test_an_axis_refuses_times_that_make_no_sense(bad: list[float]) -> None:
     with pytest.raises(ValueError, match=r"never decrease|one dimension"):
         TimeAxis(np.array(bad))
@@ -55,3 +55,8 @@ def test_time_comes_from_the_axis_not_from_the_frame_number() -> None:
         axis.millis_of(FrameSpan(2, 2))
     with pytest.raises(ValueError, match="read-only"):
         axis.times_ms[0] = 1
+
+
+def test_a_span_before_the_video_is_widened_to_nothing() -> None:
+    assert MillisSpan.of(-9000, -8000).padded(2000, 2000) == MillisSpan.of(0, 0)
+    assert MillisSpan.of(-900, 100).padded(2000, 2000) == MillisSpan.of(0, 2100)

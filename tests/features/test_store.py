@@ -40,7 +40,7 @@ def tracks(draw: st.DrawFn) -> EmbeddingTrack:
     vectors = rng.normal(size=(len(grid), dim)) * rng.choice([1, 1e-3, 1e3], size=(len(grid), dim))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors[rng.random(len(grid)) < 0.2] = 0
-    times = draw(st.lists(st.floats(-1e9, 1e9), min_size=n_frames, max_size=n_frames).map(sorted))
+    times = draw(st.lists(st.floats(0, 1e9), min_size=n_frames, max_size=n_frames).map(sorted))
     axis = TimeAxis(np.array(times, np.float64), draw(st.floats(-1e12, 1e12)))
     names = st.text(st.characters(codec=None), min_size=1)  # file names may hold anything, even lone surrogates
     return EmbeddingTrack(draw(names), grid, axis, vectors.astype(np.float32), draw(st.sampled_from(["a", "ß/1"])))

@@ -36,3 +36,8 @@ def test_an_existing_file_is_kept_unless_asked(tmp_path: Path) -> None:
     with pytest.raises(OutputExists):
         write_subtitles([], tmp_path / "a.vtt")
     assert (tmp_path / "a.vtt").read_text() == "mine"
+
+
+def test_no_cue_begins_before_the_video(tmp_path: Path) -> None:
+    write_subtitles([Subtitle(MillisSpan.of(-167, 500), "hello")], tmp_path / "a.vtt")
+    assert "00:00:00.000 --> 00:00:00.500\nhello" in (tmp_path / "a.vtt").read_text()

@@ -12,6 +12,7 @@ import pytest
 
 from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import FrameShape, Pixels
+from signspot.errors import VideoError
 from signspot.media.reader import Frame, Limits, ReadReport, VideoReader, media_sha256
 from signspot.media.transforms import cut_square, shape_frame
 from tests.media.videos import Recipe, make_video, number_of, numbered
@@ -153,6 +154,38 @@ def test_an_edit_list_decides_what_is_shown(tmp_path: Path) -> None:
     assert [number_of(frame.pixels) for frame in frames] == list(range(13, 28))
     assert [frame.time_ms for frame in frames] == [40.0 * k for k in range(15)]
     assert report.partial == ""
+
+
+BEFORE_ZERO = Fraction(-1, 6)
+
+
+def test_what_a_fragmented_mp4_hides_before_its_beginning_is_not_shown(tmp_path: Path) -> None:
+    options = {"movflags": "frag_keyframe+delay_moov"}
+    recipe = Recipe(start=BEFORE_ZERO, time_base=Fraction(1, 600), container_options=options)
+    frames, report = read(make_video(tmp_path / "hidden.mp4", recipe))
+    assert [number_of(frame.pixels) for frame in frames] == list(range(4, 40))
+    expected = [max(0.0, 40 * number - 500 / 3) for number in range(4, 40)]
+    assert [frame.time_ms for frame in frames] == pytest.approx(expected)
+    assert (report.axis.origin_ms, report.partial, report.warnings) == (0, "", ())
+
+
+@pytest.mark.parametrize(("suffix", "codec"), [(".webm", "libvpx-vp9"), (".wmv", "wmv2")])
+def test_elsewhere_media_time_begins_with_the_first_picture(suffix: str, codec: str, tmp_path: Path) -> None:
+    options = {"avoid_negative_ts": "disabled"}
+    recipe = Recipe(suffix=suffix, codec=codec, start=BEFORE_ZERO, time_base=Fraction(1, 25), container_options=options)
+    frames, report = read(make_video(tmp_path / f"early{suffix}", recipe))
+    assert [number_of(frame.pixels) for frame in frames] == list(range(40))
+    assert [frame.time_ms for frame in frames] == [40.0 * k for k in range(40)]
+    assert report.axis.origin_ms == -160
+    assert (report.partial, report.warnings) == ("", ())
+
+
+def test_a_video_that_hides_all_its_pictures_says_so(tmp_path: Path) -> None:
+    options = {"movflags": "frag_keyframe+delay_moov"}
+    recipe = Recipe(start=Fraction(-10), time_base=Fraction(1, 600), container_options=options)
+    path = make_video(tmp_path / "hidden.mp4", recipe)
+    with pytest.raises(VideoError, match="all its pictures lie before its beginning"):
+        read(path)
 
 
 @pytest.mark.parametrize(("aspect", "size"), [(Fraction(16, 11), (120, 233)), (Fraction(1, 2), (240, 160))])

@@ -15,6 +15,7 @@ from signspot.media.timeline import (
     Stamped,
     Timed,
     at_ticks,
+    from_zero,
     straightened,
 )
 
@@ -162,3 +163,13 @@ def test_duplicates_are_kept_and_late_pictures_dropped() -> None:
     kept, faults = straight([0.0, 40.0, 40.0, 20.0, 80.0])
     assert kept == [(0, 0), (1, 40), (2, 40), (4, 80)] and faults == ClockFaults(late=1)
     assert ticked([0, 40, 40, 80]) == [0, 2, 3]
+
+
+def test_pictures_begin_at_zero() -> None:
+    pictures = [Timed(number, 40.0 * number - 100, 40.0) for number in range(5)]
+    hidden = [(2, 0.0, 20.0), (3, 20.0, 40.0), (4, 60.0, 40.0)]
+    assert [(p.content, p.time_ms, p.duration_ms) for p in from_zero(pictures, hides_earlier=True)] == hidden
+    moved = [(number, 40.0 * number, 40.0) for number in range(5)]
+    assert [(p.content, p.time_ms, p.duration_ms) for p in from_zero(pictures, hides_earlier=False)] == moved
+    late = [Timed(0, 500.0, 40.0)]
+    assert list(from_zero(late, hides_earlier=False)) == list(from_zero(late, hides_earlier=True)) == late

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -14,12 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.domain.results import VideoAnswer, WordAnswer
-from signspot.errors import one_line
+from signspot.errors import EnvironmentProblem, one_line
 from signspot.formats.spotting_rows import clock
 from signspot.workflows.outputs import SHARED
-
-if TYPE_CHECKING:
-    from signspot.workflows.spot_files import SpotRequest
+from signspot.workflows.spot_files import UNFINISHED, SpotRequest
 
 _DETAILED = 5  # words of which each is said how close it came
 
@@ -38,12 +35,12 @@ def warn_of(answer: VideoAnswer) -> None:
 
 @contextmanager
 def partial_tables_are_told(request: SpotRequest) -> Iterator[None]:
-    """Where somebody interrupts a batch, say that its tables hold the videos that were finished."""
+    """Where a batch is interrupted, or the machine fails, say that its tables hold the videos that were finished."""
     try:
         yield
-    except KeyboardInterrupt:
-        tables = [str(path) for kind, path in request.outputs.paths.items() if kind in SHARED and path.exists()]
-        if request.is_batch and tables:
+    except (KeyboardInterrupt, EnvironmentProblem) as error:
+        tables = [str(path) for kind, path in request.outputs.paths.items() if kind in SHARED]
+        if tables and UNFINISHED in getattr(error, "__notes__", ()):
             warn(f"{', '.join(tables)}: only the videos that were finished; repeat with --overwrite to have all")
         raise
 

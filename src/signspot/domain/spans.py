@@ -71,7 +71,8 @@ class MillisSpan:
 
     def padded(self, before: int, after: int) -> MillisSpan:
         """Widen both ends, but not before the start of the video."""
-        return MillisSpan(Millis(max(0, self.start - before)), Millis(self.stop + after))
+        start = max(0, self.start - before)
+        return MillisSpan(Millis(start), Millis(max(start, self.stop + after)))
 
     def overlaps(self, other: MillisSpan) -> bool:
         """Whether the two spans share any time."""
@@ -96,8 +97,8 @@ class TimeAxis:
 
     The time of a frame is the presentation time of the picture that is shown, as a player displays it: zero where a
     player shows 0:00. `origin_ms` is the container's own clock at that zero (a broadcast transport stream may start
-    anywhere), so the stored timestamp of a frame is `times_ms + origin_ms`. Times never decrease; they repeat where a
-    picture is shown for longer than 40 ms.
+    anywhere), so the stored timestamp of a frame is `times_ms + origin_ms`. Times are never negative and never
+    decrease; they repeat where a picture is shown for longer than 40 ms.
     """
 
     times_ms: npt.NDArray[np.float64]  # (n_frames,)
@@ -106,8 +107,8 @@ class TimeAxis:
     def __post_init__(self) -> None:
         if self.times_ms.ndim != 1:
             raise ValueError(f"a time axis has one dimension, not shape {self.times_ms.shape}")
-        if not np.isfinite(self.times_ms).all() or (np.diff(self.times_ms) < 0).any():
-            raise ValueError("the times of an axis must be finite and never decrease")
+        if not np.isfinite(self.times_ms).all() or (np.diff(self.times_ms, prepend=0.0) < 0).any():
+            raise ValueError("the times of an axis must be finite, not negative, and never decrease")
         self.times_ms.setflags(write=False)
 
     def __len__(self) -> int:

@@ -24,7 +24,7 @@ from signspot.formats.bobsl import OFFSETS, SplitAnnotations, annotations_from, 
 from signspot.formats.corpus_source import CorpusSource, TimedAnnotation, write_corpus_manifest
 from signspot.formats.places import Place, Problem
 from signspot.formats.plain_data import Node
-from signspot.formats.spotting_rows import clock
+from signspot.formats.spotting_rows import cue_times
 from signspot.quarantine.load import read_metadata
 
 SPLITS = ("train", "val", "test")  # in info, 0, 1 and 2
@@ -246,5 +246,4 @@ def _write_subtitles(subtitles: Subtitles, folder: Path, *, overwrite: bool) -> 
 def _vtt(cue: Subtitle) -> str:
     # A control character may end a line, or the whole file, in one player or another.
     text = "".join(c if c.isprintable() else " " for c in cue.text)
-    start, stop = (clock(time).rjust(12, "0") for time in (cue.span_ms.start, cue.span_ms.stop))
-    return f"{start} --> {stop}\n{html.escape(' '.join(text.split()), quote=False)}"
+    return f"{cue_times(cue.span_ms)}\n{html.escape(' '.join(text.split()), quote=False)}"

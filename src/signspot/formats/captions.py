@@ -13,7 +13,7 @@ from pathlib import Path
 from signspot.atomic import atomic_output
 from signspot.domain.results import Spotting
 from signspot.errors import FormatError
-from signspot.formats.spotting_rows import clock
+from signspot.formats.spotting_rows import cue_times
 
 _SUFFIXES = (".vtt", ".srt")
 
@@ -37,19 +37,14 @@ def write_captions(spottings: Iterable[Spotting], path: Path, *, overwrite: bool
 
 
 def _vtt(cues: list[Spotting]) -> str:
-    blocks = [f"{cue.spotting_id}\n{_times(cue)}\n{_text(cue)}" for cue in cues]
+    blocks = [f"{cue.spotting_id}\n{cue_times(cue.span_ms)}\n{_text(cue)}" for cue in cues]
     return "\n\n".join(["WEBVTT", *blocks]) + "\n"
 
 
 def _srt(cues: list[Spotting]) -> str:
-    blocks = [f"{number}\n{_times(cue).replace('.', ',')}\n{_text(cue)}\n" for number, cue in enumerate(cues, start=1)]
+    times = [cue_times(cue.span_ms).replace(".", ",") for cue in cues]
+    blocks = [f"{number}\n{times[number - 1]}\n{_text(cue)}\n" for number, cue in enumerate(cues, start=1)]
     return "\n".join(blocks)
-
-
-def _times(cue: Spotting) -> str:
-    start = max(0, cue.span_ms.start)
-    stop = max(start + 1, cue.span_ms.stop)  # a cue without duration is never shown
-    return f"{clock(start).rjust(12, '0')} --> {clock(stop).rjust(12, '0')}"
 
 
 def _text(cue: Spotting) -> str:

@@ -151,11 +151,17 @@ def spotting_of(record: Mapping[str, object]) -> Spotting:
 def clock(time_ms: int) -> str:
     """A time as people write it.
 
-    >>> clock(3_723_004)
-    '1:02:03.004'
+    >>> clock(3_723_004), clock(-167)
+    ('1:02:03.004', '-0:00:00.167')
     """
-    minutes, ms = divmod(time_ms, 60_000)
-    return f"{minutes // 60}:{minutes % 60:02}:{ms // 1000:02}.{ms % 1000:03}"
+    minutes, ms = divmod(abs(time_ms), 60_000)
+    return f"{'-' if time_ms < 0 else ''}{minutes // 60}:{minutes % 60:02}:{ms // 1000:02}.{ms % 1000:03}"
+
+
+def cue_times(span_ms: MillisSpan) -> str:
+    """When WebVTT shows a cue: never before 0:00, which no player reads, and for 1 ms at least, or it is never seen."""
+    start = max(0, span_ms.start)
+    return f"{clock(start).rjust(12, '0')} --> {clock(max(start + 1, span_ms.stop)).rjust(12, '0')}"
 
 
 def _check_texts(texts: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ from signspot.media.claims import RUNNING_CLOCKS, Findings, claim_of, clock, par
 from signspot.media.extent import Clipped, Extent, measure
 from signspot.media.files import STILL_IMAGE, open_media, unreadable
 from signspot.media.pictures import FAULTS, Deinterlacer, Viewer
-from signspot.media.timeline import ClockFaults, Stamped, Timed, at_ticks, straightened
+from signspot.media.timeline import ClockFaults, Stamped, Timed, at_ticks, from_zero, straightened
 from signspot.media.transforms import cut_square, shape_frame
 from signspot.media.video import Frame, Outcome, ReadRequest, VideoInfo
 
@@ -47,6 +47,7 @@ class Decoder:
         self._clock = ClockFaults()
         self._notes: list[str] = []
         self._size_changes = 0
+        self._first_ms: float | None = None  # of the first picture, before it is moved to zero
         self._container: InputContainer | None = None
         self._file = open_media(request.path)
         try:
@@ -80,7 +81,8 @@ class Decoder:
         shown: Timed[VideoFrame] | None = None
         pixels: Pixels | None = None
         count = 0
-        for picture in at_ticks(self._watched(straight), self._clock):
+        placed = from_zero(self._watched(straight), hides_earlier=self._hides_earlier)
+        for picture in at_ticks(placed, self._clock):
             if count == self._limits.max_frames:
                 self._findings.stopped = f"reading stopped after {count} frames, the most that are allowed"
                 break
@@ -88,13 +90,24 @@ class Decoder:
                 shown, pixels = picture, self._pixels(picture.content, pixels)
             yield Frame(pixels, picture.time_ms)
             count += 1
+        if not count and self._first_ms is not None:
+            raise VideoError(self._path, "all its pictures lie before its beginning (a wrong edit list)", _CONVERT)
         if count < CLIP_LENGTH:
             self._notes.append(f"shorter than one window ({CLIP_LENGTH} frames): the last picture is repeated")
 
     def outcome(self) -> Outcome:
         """How it went; complete once all frames have been taken."""
         warnings = (*self._notes, *self._findings.warnings(), *self._clock.warnings())
-        return Outcome(self._origin_ms, partial_of(self._findings, self._claim), warnings)
+        return Outcome(self._zero_ms(), partial_of(self._findings, self._claim), warnings)
+
+    @property
+    def _hides_earlier(self) -> bool:
+        """Whether what lies before zero is not to be seen: an edit list of MP4 and QuickTime says so."""
+        return self.info.container == "mp4"
+
+    def _zero_ms(self) -> float:
+        """The container's own clock where the media time is zero."""
+        return self._origin_ms + (0.0 if self._hides_earlier else min(0.0, self._first_ms or 0.0))
 
     def _measured(self) -> Extent:
         try:
@@ -254,6 +267,8 @@ class Decoder:
 
     def _watched(self, pictures: Iterable[Timed[VideoFrame]]) -> Iterator[Timed[VideoFrame]]:
         for picture in pictures:
+            if self._first_ms is None:
+                self._first_ms = picture.time_ms
             self._findings.pictures_end_ms = picture.end_ms
             self._findings.recording_end_ms = max(self._findings.recording_end_ms, picture.end_ms)
             self._findings.picture_ms = picture.duration_ms

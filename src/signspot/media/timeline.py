@@ -109,6 +109,23 @@ def straightened(
             faults.strays += 1
 
 
+def from_zero(pictures: Iterable[Timed[Content]], *, hides_earlier: bool) -> Iterator[Timed[Content]]:
+    """Let the pictures begin at zero or later, as in a player.
+
+    Where something hides what lies before zero (the edit list of an MP4: it begins between two key pictures), a picture
+    that ends by then is left out, and one that goes on is shown from zero. Elsewhere zero is where the pictures begin.
+    """
+    shift = 0.0
+    for number, picture in enumerate(pictures):
+        if number == 0 and not hides_earlier:
+            shift = max(0.0, -picture.time_ms)
+        moved = picture.shifted(shift)
+        if moved.time_ms >= 0:
+            yield moved
+        elif moved.end_ms > ROUNDING_MS:
+            yield Timed(moved.content, 0.0, moved.end_ms)
+
+
 def at_ticks(pictures: Iterable[Timed[Content]], faults: ClockFaults) -> Iterator[Timed[Content]]:
     """Pick the picture of every tick: one each 40 ms, from the time of the first picture to the end of the last.
 

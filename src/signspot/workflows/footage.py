@@ -12,7 +12,7 @@ from signspot.domain.results import Provenance, WordAnswer
 from signspot.domain.spans import FRAME_MS, MillisSpan
 from signspot.domain.tracks import Embedder, EmbeddingTrack
 from signspot.domain.words import Vocabulary, Word
-from signspot.errors import InputError, SignspotError
+from signspot.errors import InputError, SignspotError, trouble_of
 from signspot.features.extract import ExtractOptions
 from signspot.features.stages import filed_under
 from signspot.formats.manifests import read_corpus, read_dictionary
@@ -106,10 +106,10 @@ def search(prepared: Search, progress: Progress | None = None) -> Iterator[Searc
     for episode in prepared.episodes:
         try:
             yield _searched(episode, prepared, progress)
-        except InputError as error:  # an unreadable video is its own trouble; a full disk is everybody's
+        except (SignspotError, ValueError) as error:
             if len(prepared.episodes) == 1:
                 raise
-            yield FailedVideo(episode, error)
+            yield FailedVideo(episode, trouble_of(episode.video, error))
 
 
 def _episodes(request: FootageRequest) -> tuple[tuple[Episode, ...], tuple[str, ...]]:

@@ -12,7 +12,7 @@ from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack, WindowGrid
-from signspot.errors import InputError, MissingExtra
+from signspot.errors import InputError, MissingExtra, SignspotError, trouble_of
 from signspot.features.shards import Remarks, as_stored
 from signspot.features.stages import filed_under
 from signspot.features.store import FeatureStore
@@ -129,7 +129,7 @@ class Landmarked:
     video: Path
     file: Path
     made: VideoLandmarks | None = None  # None: it was there already, or it failed
-    failure: InputError | None = None
+    failure: SignspotError | None = None
 
 
 def landmark_files(request: LandmarkRequest, progress: Progress | None = None) -> Iterator[Landmarked]:
@@ -152,8 +152,8 @@ def landmark_files(request: LandmarkRequest, progress: Progress | None = None) -
             made = _found(episode.video, options, progress)
             write_pose(made.signer, file, overwrite=request.overwrite)
             yield Landmarked(episode.video, file, made)
-        except InputError as error:  # an unreadable video is its own trouble; a full disk is everybody's
-            yield Landmarked(episode.video, file, failure=error)
+        except (SignspotError, ValueError) as error:
+            yield Landmarked(episode.video, file, failure=trouble_of(episode.video, error))
 
 
 def _found(video: Path, options: LandmarkOptions, progress: Progress | None) -> VideoLandmarks:

@@ -19,7 +19,7 @@ from signspot.domain.corpus import Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer
 from signspot.domain.tracks import Embedder
 from signspot.domain.words import Vocabulary
-from signspot.errors import InputError, OutputExists, SignspotError
+from signspot.errors import EnvironmentProblem, InputError, OutputExists, SignspotError, trouble_of
 from signspot.features.stages import sees_landmarks
 from signspot.formats.corpus_source import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, placed
 from signspot.formats.eaf import ElanDocument, ElanMedia, read_eaf, resolve_media
@@ -42,6 +42,7 @@ from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
 from signspot.workflows.spot_queries import query_shelf, without_still_ends
 from signspot.workflows.tracks import Progress
 
+UNFINISHED = "the tables hold the videos that were finished"  # the note of what ended a batch early
 _FAILURE_KEYS = {"video", "where", "what", "fix"}
 _LARGEST_LIST = 64 << 20
 
@@ -119,7 +120,7 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
     """Search every video of the request, one outcome after the other; outputs are written as soon as they can be.
 
     A single video that fails raises; in a batch the failure is an outcome. The tables of a batch hold all videos and
-    are written at the end, or when the user interrupts, with what was found until then.
+    are written at the end, or when the user interrupts or the machine fails, with what was found until then.
     """
     elan = read_eaf(request.source) if request.source.suffix.lower() == ".eaf" else None
     corpus = _corpus(request, elan)
@@ -135,8 +136,10 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
         for number, outcome in enumerate(outcomes):
             found.add(outcome)
             yield outcome if number else dataclasses.replace(outcome, remarks=run.query.warnings)
-    except KeyboardInterrupt:
-        found.write(request)
+    except (KeyboardInterrupt, EnvironmentProblem) as error:
+        with suppress(EnvironmentProblem):  # the first trouble is the one to tell
+            found.write(request)
+            error.add_note(UNFINISHED)
         raise
     found.write(request)
 
@@ -276,7 +279,8 @@ def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | Non
         progress=run.progress,
         lag=None if annotated is None else annotated.lag,
         words=run.query.dictionary.vocabulary,
-        record=outcome.record if Output.JSON in outputs.paths else None,
+        # For a batch too: what its tables cannot hold is this video's trouble, and said before anything is written.
+        record=outcome.record if run.request.is_batch or Output.JSON in outputs.paths else None,
     )
     noted = write_outputs(answer, outputs, context)
     answer = dataclasses.replace(answer, warnings=answer.warnings + noted)
@@ -295,8 +299,8 @@ def _compared(annotated: Annotated, episode: Episode, run: _Run) -> KnownWords |
 def _one_of_many(episode: Episode, run: _Run) -> Outcome:
     try:
         return _one(episode, run, run.request.outputs.for_video(episode.video_id))
-    except InputError as error:  # an unreadable video is its own trouble; a full disk is everybody's
-        return Outcome(episode.video, failure=error)
+    except (SignspotError, ValueError) as error:
+        return Outcome(episode.video, failure=trouble_of(episode.video, error))
 
 
 def _refuse_foreign(path: Path) -> None:

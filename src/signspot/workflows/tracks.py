@@ -13,7 +13,7 @@ from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, StagedEmbedder
-from signspot.errors import InputError, SignspotError, VideoError
+from signspot.errors import SignspotError, VideoError, trouble_of
 from signspot.features.coarse import CoarseOptions, embed_near
 from signspot.features.extract import ExtractOptions, embed_video, seen_box
 from signspot.features.rows import RowFile
@@ -179,8 +179,8 @@ def embed_files(
             try:
                 made = track_of(episode, model, store=opened, options=options, progress=progress)
                 yield Embedded(episode.video, made)
-            except InputError as error:  # an unreadable video is its own trouble; a full disk is everybody's
-                yield Embedded(episode.video, failure=error)
+            except (SignspotError, ValueError) as error:
+                yield Embedded(episode.video, failure=trouble_of(episode.video, error))
 
 
 def store_at(folder: Path | None) -> FeatureStore | nullcontext[None]:
