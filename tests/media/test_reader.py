@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
+from PIL import ExifTags, Image
 
 from signspot.domain.boxes import SignerBox
 from signspot.domain.tracks import FrameShape, Pixels
@@ -186,6 +189,29 @@ def test_a_video_that_hides_all_its_pictures_says_so(tmp_path: Path) -> None:
     path = make_video(tmp_path / "hidden.mp4", recipe)
     with pytest.raises(VideoError, match="all its pictures lie before its beginning"):
         read(path)
+
+
+@pytest.mark.parametrize(("orientation", "quarters"), [(1, 0), (8, 1), (3, 2), (6, 3)])
+def test_side_data_of_an_unknown_kind_is_ignored_and_the_rotation_kept(
+    orientation: int, quarters: int, tmp_path: Path
+) -> None:
+    """Cameras put Exif into their pictures, for which PyAV has no name; the views of MV-HEVC are another such kind."""
+    path = tmp_path / "camera.avi"
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("mjpeg", rate=25)
+        stream.width, stream.height, stream.pix_fmt = 120, 120, "yuvj420p"
+        for number in range(20):
+            stored = io.BytesIO()
+            Image.fromarray(np.rot90(numbered(number, 120, 120), -quarters)).save(stored, "JPEG", exif=exif)
+            packet = av.Packet(stored.getvalue())
+            packet.pts = packet.dts = number
+            packet.time_base, packet.stream, packet.is_keyframe = Fraction(1, 25), stream, True
+            container.mux(packet)
+    frames, report = read(path)
+    assert [number_of(frame.pixels) for frame in frames] == list(range(20))
+    assert report.warnings == ()
 
 
 @pytest.mark.parametrize(("aspect", "size"), [(Fraction(16, 11), (120, 233)), (Fraction(1, 2), (240, 160))])

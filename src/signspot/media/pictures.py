@@ -46,7 +46,10 @@ class Orientation:
     @classmethod
     def of(cls, picture: VideoFrame) -> Orientation:
         """Read a picture's display matrix; angles between the quarter turns go to the nearest."""
-        side_data = cast(Mapping[SideDataType, SideData], picture.side_data)
+        try:
+            side_data = cast(Mapping[SideDataType, SideData], picture.side_data)
+        except ValueError:  # PyAV gives none if it has no name for one of them, such as the views of MV-HEVC, or Exif
+            return cls.turned(-picture.rotation)
         matrix = side_data.get(SideDataType.DISPLAYMATRIX)
         if matrix is None:
             return cls()
@@ -55,6 +58,12 @@ class Orientation:
         if abs(a) + abs(d) >= abs(b) + abs(c):
             return cls(False, flip_columns=a < 0, flip_rows=d < 0)
         return cls(True, flip_columns=c < 0, flip_rows=b < 0)
+
+    @classmethod
+    def turned(cls, clockwise: float) -> Orientation:
+        """That of a picture which is turned by these degrees, or the nearest quarter turn, and not mirrored."""
+        quarters = round(clockwise / 90) % 4
+        return cls(quarters % 2 == 1, flip_columns=quarters in (1, 2), flip_rows=quarters in (2, 3))
 
     @property
     def mirrored(self) -> bool:
