@@ -257,13 +257,62 @@ def test_a_video_that_a_batch_cannot_take_is_named(
 ) -> None:
     videos = tmp_path / "videos"
     videos.mkdir()
-    for name in ("y.mp4", "y.mov"):
-        shutil.copy(toy_world.broadcast, videos / name)
+    shutil.copy(toy_world.broadcast, videos / "y.mp4")
+    (videos / "z.mp4").symlink_to(toy_world.broadcast)  # leads out of the folder
     (videos / "notes.txt").write_text("not a video, and no trouble")
     failures = tmp_path / "failed.jsonl"
     assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 1
     assert "1 of 2 videos failed" in capsys.readouterr().err
     assert "notes.txt" not in failures.read_text()
+
+
+def test_videos_of_one_stem_and_in_folders_have_outputs_of_their_own(toy_world: ToyWorld, tmp_path: Path) -> None:
+    videos, table, captions = tmp_path / "videos", tmp_path / "all.csv", tmp_path / "captions"
+    (videos / "day 2").mkdir(parents=True)
+    for name in ("y.mp4", "y.mov", "day 2/y.mp4"):
+        shutil.copy(toy_world.broadcast, videos / name)
+    assert spot(toy_world, "apple", "--csv", str(table), "--vtt", str(captions), source=videos) == 0
+    assert {s.video_id for s in read_spottings(table)} == {"y.mp4", "y.mov", "day 2/y"}
+    written = {str(path.relative_to(captions)) for path in captions.rglob("*.vtt")}
+    assert written == {"y.mp4.vtt", "y.mov.vtt", "day 2/y.vtt"}
+
+
+def test_no_output_leads_out_of_its_folder(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(toy_world.broadcast, tmp_path / "a.mp4")
+    (tmp_path / "corpus.csv").write_text("video,video_id\na.mp4,../out\n")
+    assert spot(toy_world, "apple", "--vtt", str(tmp_path / "in"), source=tmp_path / "corpus.csv") == 2
+    assert "../out: no output can be named after this video_id" in capsys.readouterr().err
+    assert not (tmp_path / "out.vtt").exists()
+
+
+def test_subtitles_of_one_of_two_videos_of_the_same_stem(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a.mp4", "a.mov"):
+        shutil.copy(toy_world.broadcast, tmp_path / name)
+    shutil.copy(toy_world.subtitles, tmp_path / "a.mov.vtt")
+    failures = tmp_path / "failed.jsonl"
+    assert spot(toy_world, "-s", str(tmp_path), "--failures", str(failures), "--json", source=tmp_path) == 1
+    captured = capsys.readouterr()
+    (answer,) = json.loads(captured.out)
+    assert answer["video_id"] == "a.mov"
+    assert "a.mp4: no subtitles of this name" in captured.err
+
+
+def test_an_empty_folder_among_several_is_passed_over(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty, other, store = tmp_path / "empty", tmp_path / "other", tmp_path / "store"
+    empty.mkdir()
+    other.mkdir()
+    asked = ["embed", "-m", "colour", "--store", str(store), "--trust"]
+    assert cli.run([*asked, str(empty), str(toy_world.broadcast)]) == 0
+    assert f"signspot: {empty}: holds no video: it is passed over" in capsys.readouterr().err
+    assert cli.run([*asked, str(empty), str(other)]) == 2
+    assert "no usable video in any of these folders" in capsys.readouterr().err
+    assert cli.run([*asked, str(empty)]) == 2
 
 
 def test_subtitles_beside_the_videos_are_found_and_a_video_without_them_fails_alone(

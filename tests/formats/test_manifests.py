@@ -66,6 +66,35 @@ def test_a_pose_file_stands_for_a_clip_or_a_video_unless_that_lies_beside_it(tmp
         ]
 
 
+def test_every_container_that_is_read_is_found_in_a_folder(tmp_path: Path) -> None:
+    suffixes = "3g2 3gp asf avi flv gif m2ts m4v mkv mov mp4 mpeg mpg mts mxf ogv ts vob webm wmv"
+    names = [f"{suffix}-sign.{suffix.upper()}" for suffix in suffixes.split()]
+    touch(tmp_path, *names)
+    assert sorted(episode.video.name for episode in read_corpus(tmp_path).episodes) == names
+    assert sorted(entry_id for entry_id, *_ in listed(tmp_path)) == names
+
+
+def test_videos_that_differ_in_their_suffix_alone_keep_it_in_their_ids(tmp_path: Path) -> None:
+    touch(tmp_path, "a.mp4", "a.mov", "a.vtt", "a.mov.en.srt", "a.mov.ttml", "a.mov.pose", "a.mp4.mp4", "b/a.mp4")
+    (tmp_path / "annotations.csv").write_text("video,word,frame\na.mov,tree,1\na,tree,2\n")
+    source = read_corpus(tmp_path)
+    named = {episode.video_id: episode.subtitles for episode in source.episodes}
+    assert named == {
+        "a.mov": tmp_path / "a.mov.ttml", "a.mp4": tmp_path / "a.vtt", "a.mp4.mp4": None, "b/a": None,
+    }  # fmt: skip
+    assert [mark.video_id for mark in source.annotations] == ["a.mov"]
+    assert "several videos are called 'a': say which of a.mov, a.mp4" in whats(source.problems)
+    assert "comes twice" not in whats(source.problems)
+    write_corpus_manifest(source, tmp_path / "corpus.json")
+    assert [episode.video_id for episode in read_corpus(tmp_path).episodes] == list(named)
+
+
+def test_ids_of_a_table_that_gives_none_do_not_meet(tmp_path: Path) -> None:
+    touch(tmp_path, "a.mp4", "a.mov", "b.mp4", "c.mp4")
+    (tmp_path / "corpus.csv").write_text("video,video_id\na.mp4,\n./a.mov,\nb.mp4,c\nc.mp4,\n")
+    assert [episode.video_id for episode in read_corpus(tmp_path).episodes] == ["a.mp4", "a.mov", "c", "c.mp4"]
+
+
 def test_tables_may_name_pose_files(tmp_path: Path) -> None:
     touch(tmp_path, "a.pose")
     (tmp_path / "dictionary.csv").write_text("word,file\na,a.pose\n")

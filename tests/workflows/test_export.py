@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,15 @@ def test_a_via_project_comes_back_with_its_signs_and_times(tmp_path: Path) -> No
     assert {s.provenance.source for s in back} == {"lookup"}
     export(request(tmp_path / "p.json", ExportFormat.CSV, tmp_path / "again.csv"))
     assert len(list(read_spottings(tmp_path / "again.csv"))) == 3
+
+
+def test_a_via_project_tells_videos_of_one_stem_apart(tmp_path: Path) -> None:
+    for name in ("a.mp4", "a.mov"):
+        (tmp_path / name).write_bytes(b"x")
+    found = [replace(RESULTS[0], video_id=name) for name in ("a.mov", "a.mp4")]
+    write_spottings(found, tmp_path / "r.csv")
+    export(request(tmp_path / "r.csv", ExportFormat.VIA, tmp_path / "p.json", videos=tmp_path))
+    assert {one.video_id for one in read_results(tmp_path / "p.json")} == {"a.mov", "a.mp4"}
 
 
 def test_the_challenge_numbers_words_by_the_lines_of_a_file_or_by_the_alphabet(tmp_path: Path) -> None:

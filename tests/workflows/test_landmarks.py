@@ -111,3 +111,16 @@ def test_the_missing_extra_is_named_before_anything_is_made(tmp_path: Path, monk
     with pytest.raises(MissingExtra, match="'pose'"):
         list(landmark_files(LandmarkRequest(sources=(video,), out=tmp_path / "out")))
     assert not (tmp_path / "out").exists()
+
+
+def test_videos_of_one_stem_have_landmarks_of_their_own(tmp_path: Path, log: Path) -> None:
+    coloured_video(tmp_path / "a.mp4", COLOURS[::-1]).rename(tmp_path / "a.mov")
+    for name in ("a.mp4", "b.mp4"):
+        coloured_video(tmp_path / name, COLOURS)
+    done = list(landmark_files(LandmarkRequest(sources=(tmp_path,), isolated=False)))
+    assert [one.file.name for one in done] == ["a.mov.pose", "a.mp4.pose", "b.pose"]
+    for one in done:
+        assert one.made is not None
+        believed = landmarks_of(one.video).signer.track.points
+        assert np.array_equal(believed, read_pose(one.file).track.points)
+    assert {one.file for one in landmark_files(LandmarkRequest(sources=(tmp_path,)))} == {one.file for one in done}

@@ -36,6 +36,8 @@ def embed(
         for outcome in embed_files(tuple(videos), embedder, folder, options, progress):
             progress.clear()
             total += 1
+            for remark in outcome.remarks:
+                warn(remark)
             if outcome.made is None:
                 failed += 1
                 warn(str(outcome.failure))

@@ -39,6 +39,8 @@ def landmarks(
         for one in landmark_files(request, progress):
             progress.clear()
             done.append(one)
+            for remark in one.remarks:
+                warn(remark)
             _show(one, quietly=json_target is not None)
     if json_target is not None:
         records = [_record(one) for one in done]

@@ -8,15 +8,17 @@ box_right and box_bottom say in which part of the picture the signer is, they ar
 counted from the upper left corner.
 
 No video is opened, so the time of an annotation stays as it was given, in ms or as a frame, until `placed` puts it on
-the video's time axis. The id of a video is its path from the folder without the suffix, the same on every machine.
+the video's time axis. The id of a video is its path from the folder without the suffix, the same on every machine, or
+with it where videos differ in nothing else (a.mp4 and a.mov).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from signspot.domain.corpus import Annotation, Episode, Rights
 from signspot.domain.spans import FRAME_MS, TimeAxis
@@ -95,7 +97,7 @@ def placed(annotation: TimedAnnotation, axis: TimeAxis) -> Annotation:
     return Annotation(where, annotation.word, frame, annotation.confidence, annotation.source)
 
 
-def read_corpus(path: Path) -> CorpusSource:
+def read_corpus(path: Path, *, may_be_empty: bool = False) -> CorpusSource:
     """List the videos of a corpus folder, or of the CSV or JSON file that describes one."""
     if not is_there(path):
         raise FormatError(path, "no such file or folder", "check the name")
@@ -119,7 +121,27 @@ def read_corpus(path: Path) -> CorpusSource:
     if (manifest is None or manifest.suffix.lower() == ".csv") and table.is_file():
         marks = csv_records(table, _ANNOTATION_FIELDS)
         rows, problems = marks.rows, [*problems, *marks.problems]
-    return _collected(path, found, rows, problems)
+    corpus = _collected(found, rows, problems)
+    if not corpus.episodes and not may_be_empty:
+        raise FormatError(path, nothing_usable("video", corpus.problems), "put videos there")
+    return corpus
+
+
+def read_sources(sources: Sequence[Path]) -> tuple[tuple[Episode, ...], tuple[str, ...]]:
+    """All videos of videos and folders, and what should be known: what was left out, and folders without any."""
+    episodes: list[Episode] = []
+    remarks: list[str] = []
+    for source in sources:
+        if not source.is_dir():
+            episodes.append(Episode(video_id=source.stem, video=source))
+            continue
+        corpus = read_corpus(source, may_be_empty=len(sources) > 1)
+        episodes += corpus.episodes
+        remarks += [f"left out: {problem}" for problem in corpus.problems if not problem.is_remark]
+        remarks += [] if corpus.episodes else [f"{source}: holds no video: it is passed over"]
+    if not episodes:
+        raise FormatError(", ".join(map(str, sources)), "no usable video in any of these folders", "put videos there")
+    return tuple(episodes), tuple(remarks)
 
 
 def write_corpus_manifest(corpus: CorpusSource, path: Path, *, overwrite: bool = False) -> None:
@@ -136,7 +158,7 @@ def write_corpus_manifest(corpus: CorpusSource, path: Path, *, overwrite: bool =
 _Item = Episode | Problem
 
 
-def _collected(path: Path, found: Iterable[_Item], rows: Iterable[Record], problems: list[Problem]) -> CorpusSource:
+def _collected(found: Iterable[_Item], rows: Iterable[Record], problems: list[Problem]) -> CorpusSource:
     """Part episodes from problems, and give every annotation its video."""
     episodes: dict[str, Episode] = {}
     by_name: dict[str, Episode] = {}
@@ -151,8 +173,6 @@ def _collected(path: Path, found: Iterable[_Item], rows: Iterable[Record], probl
         else:
             episodes[item.video_id] = by_name[item.video_id + item.video.suffix] = item
             files.add(item.video)
-    if not episodes:
-        raise FormatError(path, nothing_usable("video", problems), "put videos there")
     annotations: list[TimedAnnotation] = []
     by_name |= episodes
     for row in rows:
@@ -166,6 +186,8 @@ def _collected(path: Path, found: Iterable[_Item], rows: Iterable[Record], probl
 def _annotation(row: Record, episodes: dict[str, Episode]) -> TimedAnnotation:
     name = nfc(row.text("video").replace("\\", "/"))
     if name not in episodes:
+        if alike := sorted(known for known in episodes if _without_suffix(known) == name):
+            raise ValueError(f"several videos are called {name[:100]!r}: say which of {', '.join(alike[:5])}")
         raise ValueError(f"the corpus has no video {name[:100]!r}")
     time_ms, frame, start, stop = (row.number(name) for name in _TIMES)
     if (start is None) != (stop is None) or (time_ms, frame, start).count(None) != 2:
@@ -187,7 +209,10 @@ def _annotation(row: Record, episodes: dict[str, Episode]) -> TimedAnnotation:
     )
 
 
-def _from_records(rows: Iterable[Record], place: Place) -> Iterator[_Item]:
+def _from_records(rows: Sequence[Record], place: Place) -> Iterator[_Item]:
+    named = {str(row.fields.get("video_id") or "") for row in rows}
+    unnamed = {_name_in(row) for row in rows if not row.fields.get("video_id")}
+    short = _unmistakable(unnamed, named)
     for row in rows:
         rights, problems = row.rights()
         yield from problems
@@ -197,17 +222,17 @@ def _from_records(rows: Iterable[Record], place: Place) -> Iterator[_Item]:
             subtitles = None
             yield row.problem(f"subtitles {str(row.fields['subtitles'])[:100]!r}: {error}", "the video is kept without")
         try:
-            yield _episode(row, place, subtitles, rights)
+            yield _episode(row, place, subtitles, rights, short)
         except ValueError as error:
             yield row.problem(f"{str(row.fields.get('video', ''))[:100]!r}: {error}", "correct or remove the row")
 
 
-def _episode(row: Record, place: Place, subtitles: Found | None, rights: Rights) -> Episode:
+def _episode(row: Record, place: Place, subtitles: Found | None, rights: Rights, short: set[str]) -> Episode:
     video = place.find(row.text("video"))
     if video.suffix not in RECORDING_SUFFIXES:
         raise ValueError(f"{video.suffix or 'no suffix'} is no suffix of a video")
     return Episode(
-        video_id=row.text("video_id") or _video_id(video),
+        video_id=row.text("video_id") or _video_id(video.name, short),
         video=video.path,
         subtitles=subtitles.path if subtitles else None,
         signer=row.text("signer"),
@@ -218,8 +243,24 @@ def _episode(row: Record, place: Place, subtitles: Found | None, rights: Rights)
     )
 
 
-def _video_id(video: Found) -> str:
-    return video.name.removesuffix(nfc(video.path.suffix))
+def _name_in(row: Record) -> str:
+    """The video of a row, as `Found` names it."""
+    return str(PurePosixPath(nfc(str(row.fields.get("video") or "").replace("\\", "/"))))
+
+
+def _unmistakable(names: Collection[str], taken: Collection[str] = ()) -> set[str]:
+    """The videos, by their names from the folder, whose id needs no suffix: nothing else is called so."""
+    stems = Counter(map(_without_suffix, names))
+    others = {*names, *taken}
+    return {name for name in names if stems[_without_suffix(name)] == 1 and _without_suffix(name) not in others}
+
+
+def _without_suffix(name: str) -> str:
+    return name.removesuffix(PurePosixPath(name).suffix)
+
+
+def _video_id(name: str, unmistakable: Collection[str]) -> str:
+    return _without_suffix(name) if name in unmistakable else name
 
 
 def _from_folder(place: Place) -> Iterator[_Item]:
@@ -249,29 +290,30 @@ def _episodes_in(here: Listing, beside: list[Listing], others: list[Found]) -> I
     """The videos of one folder with their subtitles; `others` receives what is neither."""
     videos, rest = recordings(here.files)
     rest += [file for listing in beside for file in listing.files]
-    stems = {video.stem for video in videos}
+    names = {name for video in videos for name in (video.stem, video.last_name)}
+    short = _unmistakable({video.name for video in videos})
     subtitles: dict[str, list[Found]] = {}
-    for file in sorted(rest, key=lambda file: _preference(file, stems)):
+    for file in sorted(rest, key=lambda file: _preference(file, names)):
         tagged = _LANGUAGE.fullmatch(file.stem)
-        stem = tagged[1] if tagged and file.stem not in stems else file.stem
-        if file.suffix in SUBTITLE_SUFFIXES and stem in stems:
+        stem = tagged[1] if tagged and file.stem not in names else file.stem
+        if file.suffix in SUBTITLE_SUFFIXES and stem in names:
             subtitles.setdefault(stem, []).append(file)
         elif file.suffix in SUBTITLE_SUFFIXES and file.suffix != ".xml":
             yield Problem(str(file.path), "subtitles without a video", "give them the name of their video")
         elif file.name != "annotations.csv":
             others.append(file)
     for video in videos:
-        own = subtitles.get(video.stem, [])
+        own = subtitles.get(video.last_name) or subtitles.get(video.stem, [])
         if len(own) > 1:
             yield Problem(
                 str(video.path), f"{len(own)} subtitle files; {own[0].path.name} is used", "remove the others"
             )
-        yield Episode(video_id=_video_id(video), video=video.path, subtitles=own[0].path if own else None)
+        yield Episode(video_id=_video_id(video.name, short), video=video.path, subtitles=own[0].path if own else None)
 
 
-def _preference(file: Found, stems: set[str]) -> tuple[object, ...]:
+def _preference(file: Found, names: set[str]) -> tuple[object, ...]:
     order = SUBTITLE_SUFFIXES.index(file.suffix) if file.suffix in SUBTITLE_SUFFIXES else len(SUBTITLE_SUFFIXES)
-    return file.stem not in stems, file.name.count("/"), order, natural(file.name)
+    return file.stem not in names, file.name.count("/"), order, natural(file.name)
 
 
 def _episode_fields(episode: Episode, path: Path) -> dict[str, object]:

@@ -18,8 +18,12 @@ from pathlib import Path
 
 from signspot.errors import one_line
 
+# What is taken for a video in a folder or a list: the usual names of every container that is read (README, Formats).
 VIDEO_SUFFIXES = frozenset(
-    (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".ts", ".mts", ".m2ts", ".flv", ".wmv", ".ogv")
+    (
+        *(".mp4", ".m4v", ".mov", ".qt", ".3gp", ".3g2", ".mkv", ".webm", ".avi", ".divx", ".flv", ".f4v", ".ogv"),
+        *(".mpg", ".mpeg", ".m2v", ".vob", ".ts", ".mts", ".m2ts", ".m2t", ".wmv", ".asf", ".mxf", ".dv", ".gif"),
+    )
 )
 LANDMARK_SUFFIX = ".pose"  # a file of landmarks: it belongs to the video of its name, or stands for one
 RECORDING_SUFFIXES = VIDEO_SUFFIXES | {LANDMARK_SUFFIX}
@@ -32,11 +36,20 @@ def shown_by(recording: Path) -> Path:
     """The file that a player can show: a video itself; of landmarks the video of their name, if it lies beside them."""
     if recording.suffix.lower() != LANDMARK_SUFFIX:
         return recording
+    whole = recording.with_suffix("")  # a.mov.pose belongs to a.mov
+    if whole.suffix.lower() in VIDEO_SUFFIXES and whole.is_file():
+        return whole
     beside = (recording.with_suffix(suffix) for suffix in sorted(VIDEO_SUFFIXES))
     return next((video for video in beside if video.is_file()), recording)
 
 
 NO_SUCH_FILE = "no such file"
+
+
+def has_twin(video: Path) -> bool:
+    """Whether another video lies beside it that differs in its suffix alone: files named after the stem fit both."""
+    beside = (video.with_suffix(suffix) for suffix in VIDEO_SUFFIXES if suffix != video.suffix.lower())
+    return any(twin.is_file() for twin in beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +78,14 @@ class Found:
         return self.path.suffix.lower()
 
     @property
+    def last_name(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition("/")[2]
+
+    @property
     def stem(self) -> str:
         """The last part of the name without its suffix."""
-        return self.name.rpartition("/")[2].removesuffix(nfc(self.path.suffix))
+        return self.last_name.removesuffix(nfc(self.path.suffix))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +220,7 @@ def natural(name: str) -> tuple[str | int, ...]:
 def recordings(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
     """Part videos, and landmarks that stand for one, from other files; landmarks beside their video are neither."""
     all_files = list(files)
-    videos = {file.stem for file in all_files if file.suffix in VIDEO_SUFFIXES}
+    videos = {n for file in all_files if file.suffix in VIDEO_SUFFIXES for n in (file.stem, file.last_name)}
     known = [file for file in all_files if file.suffix in RECORDING_SUFFIXES]
     own = [file for file in known if file.suffix != LANDMARK_SUFFIX or file.stem not in videos]
     return own, [file for file in all_files if file.suffix not in RECORDING_SUFFIXES]

@@ -84,9 +84,9 @@ class _Header:
 
 
 def landmarks_beside(video: Path) -> Path | None:
-    """The landmarks that belong to a video: the file of the same name that ends in .pose; None if there is none."""
-    path = video.with_suffix(SUFFIX)
-    return path if path != video and is_there(path) else None
+    """The landmarks that belong to a video: a.mov.pose or else a.pose for a.mov; None if there is none."""
+    own = (video.with_name(video.name + SUFFIX), video.with_suffix(SUFFIX))
+    return next((path for path in own if path != video and is_there(path)), None)
 
 
 def read_pose(path: Path, video_id: str = "") -> SignerLandmarks:

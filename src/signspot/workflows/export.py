@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -69,7 +70,9 @@ class Exported:
 def read_results(path: Path) -> Iterator[Spotting]:
     """The spottings of a result file of any kind that can be read, one at a time."""
     if path.suffix.lower() == ".json" and _is_via(path):
-        return (_of_segment(segment) for segment in read_via(path))
+        segments = read_via(path)
+        stems = Counter(Path(file).stem for file in {segment.file for segment in segments})
+        return (_of_segment(segment, is_alone=stems[Path(segment.file).stem] == 1) for segment in segments)
     return read_spottings(path)
 
 
@@ -112,7 +115,7 @@ def _is_via(path: Path) -> bool:
     return isinstance(content, dict) and {"project", "metadata", "view"} <= set(content)
 
 
-def _of_segment(segment: ViaSegment) -> Spotting:
+def _of_segment(segment: ViaSegment, *, is_alone: bool) -> Spotting:
     """A segment of a VIA project: what it does not say stays empty."""
     text = segment.values.get("sign") or next(iter(segment.values.values()), "")
     try:
@@ -120,7 +123,7 @@ def _of_segment(segment: ViaSegment) -> Spotting:
     except ValueError as error:
         raise FormatError(segment.file, f"the segment {segment.segment_id[:40]!r}: {error}", "name its sign") from error
     return Spotting(
-        video_id=Path(segment.file).stem,
+        video_id=Path(segment.file).stem if is_alone else Path(segment.file).name,
         span_ms=segment.span_ms,
         frame=(segment.span_ms.start + segment.span_ms.stop) // 80,
         word=word,

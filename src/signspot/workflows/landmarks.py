@@ -9,14 +9,14 @@ from pathlib import Path
 
 from signspot.atomic import output_folder, refuse_existing
 from signspot.domain.boxes import SignerBox
-from signspot.domain.corpus import Episode
 from signspot.domain.spans import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack, WindowGrid
 from signspot.errors import InputError, MissingExtra, SignspotError, trouble_of
 from signspot.features.shards import Remarks, as_stored
 from signspot.features.stages import filed_under
 from signspot.features.store import FeatureStore
-from signspot.formats.manifests import read_corpus
+from signspot.formats.corpus_source import read_sources
+from signspot.formats.places import has_twin
 from signspot.formats.pose_files import SUFFIX, landmarks_beside, read_pose, write_pose
 from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
 from signspot.media.landmark_process import detector_name
@@ -130,11 +130,12 @@ class Landmarked:
     file: Path
     made: VideoLandmarks | None = None  # None: it was there already, or it failed
     failure: SignspotError | None = None
+    remarks: tuple[str, ...] = ()  # what should be known about all that was given; with the first video
 
 
 def landmark_files(request: LandmarkRequest, progress: Progress | None = None) -> Iterator[Landmarked]:
     """Write a .pose file for every video; those that are there already cost nothing."""
-    episodes = [episode for source in request.sources for episode in _episodes(source)]
+    episodes, remarks = read_sources(request.sources)
     files = [_file(episode.video, request.out) for episode in episodes]
     twice = [file for file, count in Counter(files).items() if count > 1]
     if twice:
@@ -142,18 +143,19 @@ def landmark_files(request: LandmarkRequest, progress: Progress | None = None) -
     detector_name()  # says what is missing before anything is made
     if request.out is not None:
         output_folder(request.out)
-    for episode, file in zip(episodes, files, strict=True):
+    for number, (episode, file) in enumerate(zip(episodes, files, strict=True)):
+        said = () if number else remarks
         if file.exists() and not request.overwrite:
-            yield Landmarked(episode.video, file)
+            yield Landmarked(episode.video, file, remarks=said)
             continue
         options = LandmarkOptions(box=request.box or episode.box, isolated=request.isolated)
         try:
             refuse_existing(file, overwrite=request.overwrite)  # before minutes of work
             made = _found(episode.video, options, progress)
             write_pose(made.signer, file, overwrite=request.overwrite)
-            yield Landmarked(episode.video, file, made)
+            yield Landmarked(episode.video, file, made, remarks=said)
         except (SignspotError, ValueError) as error:
-            yield Landmarked(episode.video, file, failure=trouble_of(episode.video, error))
+            yield Landmarked(episode.video, file, failure=trouble_of(episode.video, error), remarks=said)
 
 
 def _found(video: Path, options: LandmarkOptions, progress: Progress | None) -> VideoLandmarks:
@@ -186,12 +188,9 @@ def _in_frames(video: Path, progress: Progress | None) -> Callable[[float, float
     return report
 
 
-def _episodes(source: Path) -> tuple[Episode, ...]:
-    return read_corpus(source).episodes if source.is_dir() else (Episode(video_id=source.stem, video=source),)
-
-
 def _file(video: Path, out: Path | None) -> Path:
-    return video.with_suffix(SUFFIX) if out is None else out / f"{video.stem}{SUFFIX}"
+    name = f"{video.name if has_twin(video) else video.stem}{SUFFIX}"
+    return video.with_name(name) if out is None else out / name
 
 
 def _share(track: LandmarkTrack, first: int, last: int | None) -> float:

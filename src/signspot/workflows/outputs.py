@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from signspot.atomic import output_folder, refuse_existing
 from signspot.domain.results import Spotting, VideoAnswer
@@ -74,11 +74,12 @@ class Outputs:
         paths = {kind: folder / f"{video_id}{kind.value}" for kind, folder in self.paths.items() if kind not in SHARED}
         return Outputs(paths, self.overwrite)
 
-    def make_folders(self) -> None:
-        """Create the folders that hold one file per video of a batch."""
+    def make_folders(self, batch: tuple[str, ...]) -> None:
+        """Create the folders that hold one file per video of a batch; they lie in folders as the videos do."""
         for kind, folder in self.paths.items():
             if kind not in SHARED:
-                output_folder(folder)
+                for place in dict.fromkeys((folder, *((folder / video_id).parent for video_id in batch))):
+                    output_folder(place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,9 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
 
     `batch` names the videos that each get a file of their own.
     """
+    for video_id in batch or ():
+        if PurePath(video_id).is_absolute() or ".." in PurePath(video_id).parts:
+            raise InputError(video_id, "no output can be named after this video_id", "correct it in the list of videos")
     seen: set[Path] = set()
     given_files = {given.resolve() for given in inputs}
     for kind, path in outputs.paths.items():

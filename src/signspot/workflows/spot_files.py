@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -186,8 +186,11 @@ def _corpus(request: SpotRequest, elan: ElanDocument | None) -> CorpusSource:
     source = read_corpus(request.source)
     if request.subtitles is None and request.explain:
         return source
-    beside = {} if request.subtitles is None else _subtitles_by_stem(request.subtitles)
-    episodes = (dataclasses.replace(e, subtitles=beside.get(e.video.stem)) for e in source.episodes)
+    names = {episode.video.name for episode in source.episodes}
+    beside = {} if request.subtitles is None else _subtitles_by_stem(request.subtitles, names)
+    episodes = (
+        dataclasses.replace(e, subtitles=beside.get(e.video.name) or beside.get(e.video.stem)) for e in source.episodes
+    )
     return dataclasses.replace(source, episodes=tuple(episodes))
 
 
@@ -212,12 +215,13 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | N
     named = (request.source, request.dictionary, request.subtitles, Path(vocabulary.source) if vocabulary else None)
     read = (path for episode in episodes for path in (episode.video, episode.subtitles))
     inputs = tuple(path for path in (*named, *read, *(entry.video for entry in dictionary)) if path)
-    check_outputs(request.outputs, inputs, tuple(e.video_id for e in episodes) if request.is_batch else None)
+    ids = tuple(e.video_id for e in episodes)
+    check_outputs(request.outputs, inputs, ids if request.is_batch else None)
     if Output.VIDEO in request.outputs.paths:
         _refuse_without_pictures(episodes)
     if request.is_batch:
         _refuse_foreign(request.failures)
-        request.outputs.make_folders()  # one that may not be made is said before hours of work
+        request.outputs.make_folders(ids)  # one that may not be made is said before hours of work
     calibration = calibration_for(model, request.calibration, chosen.name)
     kept = kept_for(chosen, request.options.store)
     options = dataclasses.replace(request.options, calibration=calibration, store=kept)
@@ -351,19 +355,24 @@ def _cues(episode: Episode, request: SpotRequest) -> tuple[tuple[Subtitle, ...],
     return read.subtitles, read.in_short
 
 
-def _subtitles_by_stem(folder: Path) -> dict[str, Path]:
-    """news.vtt and news.en.vtt both belong to news.mp4; the shorter name is taken."""
+def _subtitles_by_stem(folder: Path, videos: Collection[str]) -> dict[str, Path]:
+    """news.vtt and news.en.vtt both belong to news.mp4; the shorter name is taken. news.mov.vtt is that of news.mov."""
     if not folder.is_dir():
         raise InputError(folder, "a folder of videos needs a folder of subtitles", "name the folder that holds them")
     suffixes = (*SUBTITLE_SUFFIXES, ".ssa", ".sub")
     found = (path for path in folder.iterdir() if path.suffix.lower() in suffixes and path.is_file())
     files = sorted(found, key=lambda path: (-len(path.name), path.name))
-    return {stem: path for path in files for stem in (path.stem, path.name.split(".")[0])}
+    of_one = {path.stem: path for path in files if path.stem in videos}
+    shared = [path for path in files if path.stem not in videos]
+    return {stem: path for path in shared for stem in (path.stem, path.name.split(".")[0])} | of_one
 
 
 def _beside(video: Path) -> Path | None:
     """The subtitles that have the name of a video and lie beside it."""
-    return _subtitles_by_stem(video.parent).get(video.stem) if video.is_file() else None
+    if not video.is_file():
+        return None
+    found = _subtitles_by_stem(video.parent, {path.name for path in video.parent.iterdir()})
+    return found.get(video.name) or found.get(video.stem)
 
 
 def _chosen_subtitles(episode: Episode, request: SpotRequest) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from signspot.features.stages import (
     with_head,
 )
 from signspot.features.store import FeatureStore, open_store
-from signspot.formats.manifests import read_corpus
+from signspot.formats.corpus_source import read_sources
 from signspot.formats.pose_files import SUFFIX as POSE_SUFFIX
 from signspot.media.reader import media_sha256
 from signspot.models.zoo import LANDMARK_MODEL
@@ -164,6 +164,7 @@ class Embedded:
     video: Path
     made: VideoTrack | None = None
     failure: SignspotError | None = None
+    remarks: tuple[str, ...] = ()  # what should be known about all that was given; with the first video
 
 
 def embed_files(
@@ -174,19 +175,17 @@ def embed_files(
     progress: Progress | None = None,
 ) -> Iterator[Embedded]:
     """Fill the store with the vectors of videos and folders of videos; those that are there cost nothing."""
+    episodes, remarks = read_sources(sources)
     with open_store(store) as opened:
-        for episode in (episode for source in sources for episode in _episodes(source)):
+        for number, episode in enumerate(episodes):
+            said = () if number else remarks
             try:
                 made = track_of(episode, model, store=opened, options=options, progress=progress)
-                yield Embedded(episode.video, made)
+                yield Embedded(episode.video, made, remarks=said)
             except (SignspotError, ValueError) as error:
-                yield Embedded(episode.video, failure=trouble_of(episode.video, error))
+                yield Embedded(episode.video, failure=trouble_of(episode.video, error), remarks=said)
 
 
 def store_at(folder: Path | None) -> FeatureStore | nullcontext[None]:
     """The store in `folder`, or none."""
     return nullcontext() if folder is None else open_store(folder)
-
-
-def _episodes(source: Path) -> tuple[Episode, ...]:
-    return read_corpus(source).episodes if source.is_dir() else (Episode(video_id=source.stem, video=source),)
