@@ -7,16 +7,23 @@ name. Whoever opens the file, at any moment and after any crash, sees the old co
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, Any
 
-from signspot.errors import EnvironmentProblem, InputError, OutputExists
+from signspot.errors import EnvironmentProblem, InputError, OutputExists, SignspotError
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+# What file systems of a network or of a user's program say to what they cannot do: flush a folder, lock a file.
+_UNSUPPORTED = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK}
+# The machine fails, whatever the program does.
+_FAILING = _NO_SPACE | {errno.EIO, errno.ESTALE, errno.EROFS, errno.ENODEV, errno.ENXIO, errno.ETIMEDOUT, errno.ENOMEM}
+_FAILING |= {errno.EMFILE, errno.ENFILE, errno.EREMOTEIO, errno.ENOLCK}
 
 
 @contextmanager
@@ -30,24 +37,27 @@ def atomic_output(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     temporary = path.with_name(f".signspot-{secrets.token_hex(8)}.tmp{path.suffix}")
     try:
         yield temporary
-        _flush(temporary)
+        flush(temporary)
         _publish(temporary, path, overwrite=overwrite)
-        _flush(path.parent)
+        flush(path.parent)
     except OSError as error:
         raise explained(error, path) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that fails keeps it; what went wrong first is the thing to say
+            temporary.unlink(missing_ok=True)
 
 
 def refuse_existing(path: Path, *, overwrite: bool = False) -> None:
     """Raise if `path` cannot be a new file: it exists, it is a folder, or its folder does not exist."""
-    if not path.parent.is_dir():
-        raise InputError(path, "the folder to write to does not exist", f"create {path.parent} first")
     try:
+        if not path.parent.is_dir():
+            raise InputError(path, "the folder to write to does not exist", f"create {path.parent} first")
         mode = path.lstat().st_mode
     except FileNotFoundError:
         return
     except OSError as error:  # a name that is too long, say
+        if error.errno in _FAILING:
+            raise explained(error, path) from error
         raise InputError(path, f"cannot be a file ({error.strerror or error})", "choose another name") from error
     if stat.S_ISDIR(mode):
         raise InputError(path, "is a folder", "name a file to write")
@@ -74,6 +84,13 @@ def explained(error: OSError, path: Path) -> EnvironmentProblem | InputError:
     return EnvironmentProblem(path, f"could not be written ({error.strerror or error})", "check the disk and try again")
 
 
+def machine_trouble(error: OSError) -> SignspotError | None:
+    """What to say of a disk that fails where nobody expected it; None: the program is at fault."""
+    if error.errno not in _FAILING:
+        return None
+    return explained(error, Path(os.fsdecode(error.filename)) if error.filename else Path("output"))
+
+
 def _publish(temporary: Path, path: Path, *, overwrite: bool) -> None:
     if overwrite:
         temporary.replace(path)
@@ -81,15 +98,44 @@ def _publish(temporary: Path, path: Path, *, overwrite: bool) -> None:
     try:
         os.link(temporary, path)  # unlike a rename, a link never replaces
     except FileExistsError as error:
+        if _is_same(temporary, path):  # a server of a network that was asked twice, because its first answer was lost
+            return
         raise OutputExists(path, "was created by another program meanwhile", "choose another name") from error
     except OSError:  # a file system without hard links
         refuse_existing(path)
         temporary.replace(path)
 
 
-def _flush(path: Path) -> None:
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk, as far as the file system can tell."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
     finally:
         os.close(descriptor)
+
+
+def take_lock(file: IO[Any]) -> bool:
+    """Hold an open file for this process; False where there are no locks; BlockingIOError if another process has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        return False
+    return True
+
+
+def names_in(folder: Path) -> list[str]:
+    """What a folder holds, sorted, without what a network file system keeps of deleted files that are still open."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith(".nfs"))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -229,6 +230,28 @@ def test_what_a_batch_found_is_kept_when_the_machine_fails(
     assert [s.video_id for s in read_spottings(table)] == ["a"] * 3
     told = capsys.readouterr().err.splitlines()[-2:]
     assert "only the videos that were finished" in told[0] and "the disk is full" in told[1]
+
+
+@pytest.mark.parametrize(("number", "code"), [("EIO", 3), ("ENOSPC", 3), ("ESTALE", 3), ("EROFS", 2), ("EISDIR", 4)])
+def test_a_disk_that_fails_is_no_bug_wherever_it_is_met(
+    number: str, code: int, toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(*_: object) -> None:
+        raise OSError(getattr(errno, number), "as the system puts it", "/mnt/share/a.mp4")
+
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", failing)
+    assert spot(toy_world, "apple") == code
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith("signspot: /mnt/share/a.mp4: ") != (code == 4)
+    assert ("this is a bug" in told) == (code == 4)
+
+
+def test_an_output_that_is_full_is_no_bug() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "signspot", "models", "list"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "signspot: output: the disk is full: free some space and run the same command again\n"
 
 
 def test_a_list_of_failures_replaces_only_one_of_its_own(

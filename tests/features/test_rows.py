@@ -92,6 +92,16 @@ def test_a_full_disk_is_explained(tmp_path: Path) -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
+def test_closing_says_nothing_new_about_a_full_disk(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(EnvironmentProblem, match="the disk is full"), RowFile(3, path=tmp_path / "a.rows") as rows:
+            rows.append(some_rows(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 def test_blocks_are_all_rows_and_leave_the_memory() -> None:
     def resident_mb() -> float:
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE / 2**20

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
+import os
 import random
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -208,6 +212,46 @@ def test_what_is_computed_before_an_interruption_is_found_again(tmp_path: Path) 
         with store.unfinished(media(1), made) as again, store.unfinished(media(1), made) as meanwhile:
             assert (len(again), len(meanwhile)) == (128, 0)
         assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_without_locks_a_track_is_computed_whole(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with open_store(tmp_path) as store, store.unfinished(media(1), StageVectors("trunk", 8)) as rows:
+        rows.append(np.ones((200, 8), np.float32))
+        assert len(rows.mapped()) == 200
+    assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_flushed_or_looked_at_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush_file = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        flush_file(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with open_store(tmp_path / "a" / "store") as store:
+        store.put(media(1), make_track(1))
+        store.put(media(2), make_track(2))
+        store.remove(media(2))
+        assert same(store.get(media(1), MODEL), make_track(1))
+    look = Path.stat
+
+    def stale(path: Path, **options: bool) -> os.stat_result:
+        if path.suffix == ".safetensors":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return look(path, **options)
+
+    (tmp_path / "a" / "store" / "shards" / "left.safetensors").touch()
+    monkeypatch.setattr(Path, "stat", stale)
+    open_store(tmp_path / "a" / "store", IN_TWO_HOURS).close()
 
 
 def test_what_the_user_gave_leaves_nothing_unfinished(tmp_path: Path) -> None:

@@ -168,3 +168,23 @@ def test_an_odd_path_is_no_question_to_sqlite(tmp_path: Path) -> None:
     folder.mkdir()
     opened(folder).close()
     assert (folder / "c.sqlite3").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (sqlite3.SQLITE_PROTOCOL, "name a folder on a local disk"),
+        (sqlite3.SQLITE_IOERR_LOCK, "check the disk"),
+        (sqlite3.SQLITE_IOERR_FSYNC, "check the disk"),
+        (sqlite3.SQLITE_BUSY_RECOVERY, "is held by"),
+        (sqlite3.SQLITE_FULL, "free some space"),
+    ],
+)
+def test_what_a_network_or_a_disk_does_to_a_catalogue_is_no_damage(tmp_path: Path, number: int, said: str) -> None:
+    error = sqlite3.OperationalError("as SQLite puts it")
+    error.sqlite_errorcode = number
+    catalogue = opened(tmp_path)
+    with pytest.raises(EnvironmentProblem, match=said) as caught, catalogue._explained():
+        raise error
+    catalogue.close()
+    assert "damaged" not in str(caught.value) and caught.value.exit_code == 3

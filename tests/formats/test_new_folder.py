@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,45 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with pytest.raises(InputError, match="is no folder"), new_folder(tmp_path / "link", OWN, overwrite=True):
         pass
+
+
+def test_what_a_network_file_system_leaves_is_nobodys_file(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "d", OWN) as temporary:
+        (temporary / "a").write_text("old")
+    (tmp_path / "d" / ".nfs000000000000abcd00000001").touch()
+    with new_folder(tmp_path / "d", OWN, overwrite=True) as temporary:
+        (temporary / "a").write_text("new")
+    assert (tmp_path / "d" / "a").read_text() == "new"
+
+
+def test_an_old_folder_that_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with new_folder(tmp_path / "d", OWN) as temporary:
+        (temporary / "a").write_text("old")
+    rename = Path.rename
+
+    def stale(path: Path, target: Path) -> Path:
+        if path.name == "d":
+            return rename(path, target)
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    monkeypatch.setattr(Path, "rename", stale)
+    with (
+        pytest.raises(EnvironmentProblem, match=r"what it held is now in \.d\..*\.old") as caught,
+        new_folder(tmp_path / "d", OWN, overwrite=True),
+    ):
+        pass
+    (left,) = (path for path in tmp_path.iterdir() if path.name in str(caught.value))
+    assert (left / "a").read_text() == "old"
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_folder_whose_parent_cannot_be_flushed_appears(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", unsupported)
+    with new_folder(tmp_path / "d", OWN):
+        pass
+    assert (tmp_path / "d").is_dir()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import subprocess
 import sys
@@ -100,3 +102,13 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(SignspotError, match="could not be written"):
         begun(tmp_path / "file" / "run")
+
+
+def test_a_file_system_without_locks_is_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".nfs000000000000abcd00000001").touch()
+    assert begun(tmp_path / "run").config.is_file()

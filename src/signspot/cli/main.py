@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 import typer
 
+from signspot.atomic import machine_trouble
 from signspot.cli import (
     annotate,
     calibrate,
@@ -155,9 +156,20 @@ def _run(arguments: list[str], debug: bool) -> int:
         # The reader of our output has left (`signspot ... | head`): leave too, quietly.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if (trouble := machine_trouble(error)) is None:
+            return _failed(_bug(error), BUG, debug)
+        try:
+            sys.stdout.flush()
+        except OSError:  # it is the output itself that fails: Python must not try again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _failed(str(trouble), trouble.exit_code, debug)
     except Exception as error:  # the border of the program: anything unexpected is a bug, told in one line
-        message = f"this is a bug in signspot: {type(error).__name__}: {error}: run again with --debug and report it"
-        return _failed(message, BUG, debug)
+        return _failed(_bug(error), BUG, debug)
+
+
+def _bug(error: Exception) -> str:
+    return f"this is a bug in signspot: {type(error).__name__}: {error}: run again with --debug and report it"
 
 
 def _with_json_target(arguments: list[str]) -> list[str]:

@@ -38,7 +38,7 @@ def partial_tables_are_told(request: SpotRequest) -> Iterator[None]:
     """Where a batch is interrupted, or the machine fails, say that its tables hold the videos that were finished."""
     try:
         yield
-    except (KeyboardInterrupt, EnvironmentProblem) as error:
+    except (KeyboardInterrupt, EnvironmentProblem, OSError) as error:
         tables = [str(path) for kind, path in request.outputs.paths.items() if kind in SHARED]
         if tables and UNFINISHED in getattr(error, "__notes__", ()):
             warn(f"{', '.join(tables)}: only the videos that were finished; repeat with --overwrite to have all")

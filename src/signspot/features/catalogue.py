@@ -210,6 +210,9 @@ class Catalogue:
         if _is(error, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             what = f"could not be written ({error}; {readable_size(free_bytes(self._path.parent))} are free)"
             return EnvironmentProblem(self._path, what, "free some space or check the disk, then run it again")
+        if _is(error, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOLFS):
+            what = f"cannot be locked or written as this file system is ({error})"
+            return EnvironmentProblem(self._path, what, "name a folder on a local disk")
         if _is(error, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             fix = "change its permissions, or name another folder"
             return InputError(self._path, f"cannot be opened ({error})", fix)

@@ -6,13 +6,13 @@ keeps a checksum of every block, so that another run goes on after the last bloc
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import mmap
 import os
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import numpy.typing as npt
 
-from signspot.atomic import explained
+from signspot.atomic import explained, take_lock
 from signspot.domain.tracks import FloatArray, Vectors
 
 ROWS_SUFFIXES = (".rows", ".sums")
@@ -41,7 +41,11 @@ class RowFile:
             self._sums = tempfile.TemporaryFile() if path is None else _opened(sums_path(path))  # noqa: SIM115
         try:
             with self._explained():
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: somebody else writes it
+                if path is not None and not take_lock(self._file):  # BlockingIOError: somebody else writes it
+                    for new in (path, sums_path(path)):
+                        if not new.stat().st_size:
+                            new.unlink()
+                    raise BlockingIOError(errno.EWOULDBLOCK, "nobody can tell whether somebody else writes it")
                 self._keep_sound_blocks()
         except BaseException:
             self.close()
@@ -60,8 +64,9 @@ class RowFile:
 
     def close(self) -> None:
         """Let go of the file; maps of its rows stay usable."""
-        self._file.close()
-        self._sums.close()
+        for file in (self._file, self._sums):
+            with suppress(OSError):  # what could not be written has been told, and closing tries it once more
+                file.close()
 
     def append(self, rows: FloatArray) -> None:
         """Add rows (n, dim)."""

@@ -28,7 +28,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from signspot.atomic import atomic_output, explained
+from signspot.atomic import atomic_output, explained, flush
 from signspot.domain.tracks import EmbeddingTrack
 from signspot.errors import EnvironmentProblem, InputError, SignspotError, one_line
 from signspot.features.catalogue import MIGRATIONS, Access, Catalogue
@@ -51,13 +51,13 @@ from signspot.features.store_disk import (
     NETWORK_FILE_SYSTEMS,
     disk_full,
     file_system_of,
-    flush_folder,
     free_bytes,
     make_folder,
 )
 
 _LOG = logging.getLogger(__name__)
 _CATALOGUE = "catalogue.sqlite3"
+_LOCAL_DISK = "name a folder on a local disk (--store, or XDG_CACHE_HOME), or in Python allow it (StoreOptions)"
 ORPHAN_SECONDS = 3600.0  # a file without a row that is younger may belong to a writer at work
 UNFINISHED_SECONDS = 14 * 86400.0  # what nobody went on with for so long is given up
 
@@ -310,7 +310,7 @@ class FeatureStore:
         system = file_system_of(self._folder)
         if system in NETWORK_FILE_SYSTEMS and not self._options.allow_network:
             what = f"lies on a network file system ({system}), where simultaneous writers may damage the catalogue"
-            raise InputError(self._folder, what, "name a folder on a local disk, or allow the network file system")
+            raise InputError(self._folder, what, _LOCAL_DISK)
         return system in NETWORK_FILE_SYSTEMS
 
     def _upgrade(self) -> None:
@@ -369,7 +369,7 @@ class FeatureStore:
                 path.unlink(missing_ok=True)
                 folders.add(path.parent)
             for folder in folders:
-                flush_folder(folder)
+                flush(folder)
         except OSError as error:
             raise explained(error, self._folder) from error
 
@@ -393,8 +393,8 @@ def _is_lack_of_space(cause: BaseException | None) -> bool:
 
 
 def _modified(path: Path) -> float:
-    """When a file last changed; never, if it is gone by now."""
+    """When a file last changed; never, if it is gone by now or cannot be looked at."""
     try:
         return path.stat().st_mtime
-    except FileNotFoundError:
+    except OSError:
         return float("inf")

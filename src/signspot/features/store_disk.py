@@ -9,7 +9,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
-from signspot.atomic import explained
+from signspot.atomic import explained, flush
 from signspot.errors import EnvironmentProblem, InputError, readable_size
 
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs"}
@@ -63,20 +63,11 @@ def make_folder(folder: Path) -> None:
         if folder.parent != folder:
             make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)  # embeddings of people are nobody else's business
-        flush_folder(folder.parent)
+        flush(folder.parent)
     except (FileExistsError, NotADirectoryError) as error:
         raise InputError(folder, "is not a folder", "name a folder for the stored features") from error
     except OSError as error:
         raise explained(error, folder) from error
-
-
-def flush_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def free_bytes(folder: Path) -> int:

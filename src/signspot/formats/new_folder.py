@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import stat
@@ -10,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from signspot.atomic import explained
-from signspot.errors import InputError, OutputExists
+from signspot.atomic import explained, flush, names_in
+from signspot.errors import EnvironmentProblem, InputError, OutputExists
 
 
 @contextmanager
@@ -39,7 +38,7 @@ def refuse_folder(folder: Path, own_files: frozenset[str], *, overwrite: bool = 
         if not folder.parent.is_dir():
             raise InputError(folder, "the folder to write to does not exist", f"create {folder.parent} first")
         mode = folder.lstat().st_mode
-        foreign = sorted({path.name for path in folder.iterdir()} - own_files) if stat.S_ISDIR(mode) else []
+        foreign = sorted(set(names_in(folder)) - own_files) if stat.S_ISDIR(mode) else []
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
@@ -63,11 +62,15 @@ def _publish(temporary: Path, folder: Path, own_files: frozenset[str], *, overwr
         temporary.rename(folder)
     except OSError:
         if replaces:
-            old.rename(folder)
+            _restore(old, folder)
         raise
     shutil.rmtree(old, ignore_errors=True)
-    descriptor = os.open(folder.parent, os.O_RDONLY)
+    flush(folder.parent)
+
+
+def _restore(old: Path, folder: Path) -> None:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        old.rename(folder)
+    except OSError as error:
+        what = f"could not be replaced ({error.strerror or error}), and what it held is now in {old.name}"
+        raise EnvironmentProblem(folder, what, "check the disk, and give that folder its name again") from error

@@ -12,7 +12,6 @@ bad_batch.json      the batch that broke the training, if one did
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -26,7 +25,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from signspot.atomic import atomic_output, explained
+from signspot.atomic import atomic_output, explained, names_in, take_lock
 from signspot.errors import InputError, OutputExists
 from signspot.formats.safe_json import read_json, write_json
 from signspot.learning.toml_options import as_toml
@@ -119,8 +118,8 @@ class RunFolder:
             raise explained(error, self.path) from error
         with lock:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+                take_lock(lock)
+            except BlockingIOError as error:
                 raise InputError(self.path, "another process trains in this folder", "wait, or end it") from error
             self._clear(everything=start == "overwrite")
             with atomic_output(self.config, overwrite=True) as temporary:
@@ -140,8 +139,11 @@ class RunFolder:
         if everything:
             leftovers += [self.path / name for name in (*_MODELS, *_FILES)]
             leftovers[:0] = list(self.logs.glob("events.*"))
-        for path in leftovers:
-            path.unlink(missing_ok=True)
+        try:
+            for path in leftovers:
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise explained(error, self.path) from error
 
 
 FINISHED_BEFORE = "this run had finished: there is nothing left to train"
@@ -175,9 +177,7 @@ def environment() -> dict[str, object]:
 
 def _content(folder: Path) -> list[str]:
     """What lies in a folder beside what a run killed at its very beginning leaves."""
-    return [
-        one.name for one in folder.iterdir() if one.name not in (_LOCK, _LOGS) and not one.name.startswith(".signspot-")
-    ]
+    return [name for name in names_in(folder) if name not in (_LOCK, _LOGS) and not name.startswith(".signspot-")]
 
 
 def _first_difference(old: str, new: str) -> str:

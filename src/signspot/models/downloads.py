@@ -13,7 +13,6 @@ import json
 import os
 import shutil
 import socket
-import sys
 import time
 import urllib.error
 import urllib.parse
@@ -25,7 +24,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO
 
-from signspot.atomic import atomic_output, explained
+from signspot.atomic import atomic_output, explained, take_lock
 from signspot.errors import EnvironmentProblem, InputError, SignspotError, readable_size
 
 BASE_URL = "https://www.robots.ox.ac.uk/~vgg/research/"
@@ -313,20 +312,13 @@ def _partial_file(path: Path) -> Iterator[FileIO]:
     try:
         # Unbuffered: on a full disk no byte may be left over that closing would try to write again.
         with FileIO(os.open(_part_path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+") as part:
-            _lock(part)
+            take_lock(part)
             part.seek(0, os.SEEK_END)
             yield part
     except BlockingIOError as error:
         raise InputError(path, "is being fetched by another process", "wait for it") from error
     except OSError as error:
         raise explained(error, path) from error
-
-
-def _lock(part: FileIO) -> None:
-    if sys.platform != "win32":
-        import fcntl
-
-        fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _restart(part: FileIO) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from signspot.atomic import output_folder
+from signspot.atomic import names_in, output_folder
 from signspot.errors import InputError
 from signspot.workflows.outputs import Output, Outputs
 from signspot.workflows.world import WorldFolder
@@ -57,7 +57,7 @@ class DemoFolder:
     def claim(self) -> None:
         """Make the folder ours, or refuse one that holds somebody's files."""
         folder, mark = self.folder, self.folder / _MARK
-        if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not mark.exists())):
+        if folder.exists() and (not folder.is_dir() or (names_in(folder) and not mark.exists())):
             raise InputError(folder, "is there already and was not made by the demo", "name another folder")
         output_folder(folder)
         mark.touch()

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from signspot.atomic import atomic_output, explained
+from signspot.atomic import atomic_output, explained, names_in
 from signspot.domain.dictionary import Dictionary, Entry
 from signspot.errors import InputError, OutputExists, VideoError
 from signspot.formats.clip_facts import ClipFacts, read_clip_facts, write_clip_facts
@@ -129,7 +129,7 @@ class BuildFolder:
         """Clips an earlier run put here that the dictionary no longer lists."""
         listed = {entry.video.name for entry in entries if entry.video is not None}
         folder = self.root / CLIPS
-        return sorted(path.name for path in folder.iterdir() if path.name not in listed) if folder.is_dir() else []
+        return [name for name in names_in(folder) if name not in listed] if folder.is_dir() else []
 
     def _prepare(self) -> None:
         """Make the folders, and clear away what a killed run has left half written."""
@@ -179,7 +179,7 @@ def _refuse_foreign(root: Path) -> None:
     if not root.is_dir():
         raise InputError(root, "is no folder", "name a folder to build in")
     try:
-        foreign = sorted(path.name for path in root.iterdir() if path.name != _STATE)
+        foreign = [name for name in names_in(root) if name != _STATE]
     except OSError as error:
         raise InputError(root, "cannot be looked into", "choose another folder") from error
     if foreign:

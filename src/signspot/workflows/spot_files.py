@@ -136,8 +136,8 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
         for number, outcome in enumerate(outcomes):
             found.add(outcome)
             yield outcome if number else dataclasses.replace(outcome, remarks=run.query.warnings)
-    except (KeyboardInterrupt, EnvironmentProblem) as error:
-        with suppress(EnvironmentProblem):  # the first trouble is the one to tell
+    except (KeyboardInterrupt, EnvironmentProblem, OSError) as error:
+        with suppress(EnvironmentProblem, OSError):  # the first trouble is the one to tell
             found.write(request)
             error.add_note(UNFINISHED)
         raise

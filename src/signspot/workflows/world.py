@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.atomic import output_folder
+from signspot.atomic import names_in, output_folder
 from signspot.domain.boxes import SignerBox
 from signspot.domain.corpus import Episode, Rights
 from signspot.domain.dictionary import Dictionary, Entry
@@ -130,7 +130,7 @@ def _claim(request: WorldRequest, world: World) -> None:
         if read_json(path) != card:
             raise InputError(folder, "holds another world", "name another folder, or give the same preset and seed")
         return
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or names_in(folder)):
         raise InputError(folder, "is there already and holds no world", "name a new folder")
     output_folder(folder)
     write_json(card, path)

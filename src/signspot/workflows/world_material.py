@@ -106,7 +106,7 @@ def make_world_material(world: World, split: str, trunk: LandmarkEmbedder, folde
         fingerprint=trunk.trunk_fingerprint,
     )
     write_material(material, folder, synonyms={"sign": world_synonyms(world)})
-    shutil.rmtree(parts)
+    shutil.rmtree(parts, ignore_errors=True)
     return read_material(folder, verify=False)
 
 
