@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "signspot"
 
 ROWS = (
     {"errors"},
+    {"interrupts"},
     {"atomic"},
     {"domain"},
     {"quarantine"},

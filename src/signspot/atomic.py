@@ -12,11 +12,12 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from signspot.errors import EnvironmentProblem, InputError, OutputExists, SignspotError
+from signspot.interrupts import gone_afterwards
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 # What file systems of a network or of a user's program say to what they cannot do: flush a folder, lock a file.
@@ -36,15 +37,13 @@ def atomic_output(path: Path, *, overwrite: bool = False) -> Iterator[Path]:
     # The suffix stays last: libraries choose the container or the picture format by it.
     temporary = path.with_name(f".signspot-{secrets.token_hex(8)}.tmp{path.suffix}")
     try:
-        yield temporary
-        flush(temporary)
-        _publish(temporary, path, overwrite=overwrite)
-        flush(path.parent)
+        with gone_afterwards(temporary):
+            yield temporary
+            flush(temporary)
+            _publish(temporary, path, overwrite=overwrite)
+            flush(path.parent)
     except OSError as error:
         raise explained(error, path) from error
-    finally:
-        with suppress(OSError):  # a disk that fails keeps it; what went wrong first is the thing to say
-            temporary.unlink(missing_ok=True)
 
 
 def refuse_existing(path: Path, *, overwrite: bool = False) -> None:

@@ -627,7 +627,7 @@ def test_an_interruption_is_exit_code_130(
 
     monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", interrupt)
     assert spot(toy_world, "apple") == 130
-    assert capsys.readouterr().err == "signspot: interrupted; what was finished is kept\n"
+    assert capsys.readouterr().err == "signspot: interrupted\n"
 
 
 def test_the_table_of_an_interrupted_batch_is_said_to_be_partial(

@@ -16,6 +16,7 @@ from signspot.learning.config import as_toml
 from signspot.learning.material_files import write_material
 from tests.learning.planted import planted
 from tests.learning.small_runs import SMALL, WORLD
+from tests.test_interrupts import hears_signals
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,7 +84,14 @@ def test_a_signal_saves_the_state_and_says_how_to_continue(work: Path, tmp_path:
     out = tmp_path / "run"
     command = [sys.executable, "-m", "signspot", *arguments(work, out, "--save-minutes", "0", config="long.toml")]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=hears_signals,
+    )
     try:
         begun = time.monotonic()
         while not (out / "curves.jsonl").exists() and process.poll() is None and time.monotonic() - begun < 120:

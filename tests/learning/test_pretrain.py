@@ -16,6 +16,7 @@ import torch
 from signspot.domain.dictionary import Entry
 from signspot.domain.tracks import FrameShape
 from signspot.errors import EnvironmentProblem, InputError
+from signspot.learning import pretrain
 from signspot.learning.clip_files import dictionary_clips
 from signspot.learning.clips import RecordedClips
 from signspot.learning.frame_cache import FrameCache
@@ -23,6 +24,7 @@ from signspot.learning.pretrain import TrunkControls, TrunkEpoch, TrunkMoment
 from signspot.learning.resume import Interrupted, load_state, save_state
 from signspot.learning.run_folder import RunFolder
 from signspot.learning.trunk_config import TrunkRunConfig
+from signspot.learning.trunk_learning import Learner
 from signspot.learning.trunk_stages import ClipTest, TrunkData
 from signspot.models.checkpoints import load_checkpoint
 from signspot.models.embedder import embedder_from_checkpoint
@@ -119,6 +121,40 @@ def assert_killed_runs_end_alike(kills: list[int], uninterrupted: Path, folder: 
 
 def test_a_killed_run_continues_to_the_same_bits(uninterrupted: Path, tmp_path: Path) -> None:
     assert_killed_runs_end_alike([5], uninterrupted, tmp_path / "run")
+
+
+def interrupts_once(made: Callable[..., object], call: int) -> Callable[..., object]:
+    """A function that does its work, and at one call is then interrupted."""
+    calls = iter(range(1, 1000))
+
+    def interrupted(*given: object, **named: object) -> object:
+        result = made(*given, **named)
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return result
+
+    return interrupted
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "call"),
+    [(Learner, "forward", 2), (Learner, "forward", 8), (torch.optim.SGD, "step", 5), (pretrain, "accuracy_of", 1)],
+    ids=["in a step", "in a later stage", "between weights", "while it is tested"],
+)
+def test_a_run_interrupted_anywhere_continues_to_the_same_bits(
+    tmp_path: Path, where: object, name: str, call: int
+) -> None:
+    torch.set_num_threads(1)
+    data = data_of(PIXELS)
+    trained(PIXELS, data, tmp_path / "whole")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(where, name, interrupts_once(getattr(where, name), call))
+        trained(PIXELS, data, tmp_path / "run", TrunkControls(workers=0, save_seconds=0))
+    state = load_state(tmp_path / "run" / "state.safetensors")
+    assert state.facts["stage"] or state.facts["step"]
+    trained(PIXELS, data, tmp_path / "run")
+    for file in ("last.safetensors", "curves.jsonl"):
+        assert (tmp_path / "run" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
 
 
 @pytest.mark.soak

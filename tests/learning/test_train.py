@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from signspot.learning.head_scores import score_head
 from signspot.learning.lesson import BatchStream
 from signspot.learning.minibatch import Minibatch
 from signspot.learning.objective import drawn_by
-from signspot.learning.resume import Interrupted
+from signspot.learning.resume import Interrupted, load_state
 from signspot.learning.run_folder import RunFolder, results_of
 from signspot.learning.train import Controls, Moment, new_head, train_head
 from signspot.models.head import Head
@@ -94,6 +95,32 @@ def test_a_run_that_is_stopped_and_continued_ends_with_the_same_bits(
     steps = iter(range(1, 100))
     with pytest.raises(Interrupted):
         run_in(tmp_path / "run", controls=Controls(stop=lambda: next(steps) == stop_after))
+    run = run_in(tmp_path / "run", start="resume")
+    assert models_of(run) == models_of(whole)
+    assert curve(run) == curve(whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "saved"),
+    [("signspot.models.head.Head.forward", 12, 1), ("signspot.learning.train.score_head", 2, 12)],
+)
+def test_a_run_interrupted_anywhere_continues_to_the_same_bits(
+    whole: RunFolder, tmp_path: Path, name: str, call: int, saved: int
+) -> None:
+    calls = iter(range(1, 1000))
+    original = score_head if name.endswith("score_head") else Head.forward
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        result = original(*given, **named)
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return result
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(name, interrupted)
+        run_in(tmp_path / "run")
+    facts = load_state(tmp_path / "run" / "state.safetensors").facts
+    assert 6 * facts["epoch"] + facts["step"] >= saved  # type: ignore[operator]
     run = run_in(tmp_path / "run", start="resume")
     assert models_of(run) == models_of(whole)
     assert curve(run) == curve(whole)

@@ -23,7 +23,7 @@ from signspot.cli.shared_options import (
     VOCABULARY,
     Comparing,
 )
-from signspot.cli.show import partial_tables_are_told, print_json, warn, warn_of
+from signspot.cli.show import print_json, warn, warn_of
 from signspot.errors import one_line
 from signspot.formats.spotting_rows import clock
 from signspot.workflows.outputs import SHARED, Outputs
@@ -83,7 +83,7 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
     from signspot.workflows.annotate import KnownWords
 
     records, failed, known, coverage = [], 0, KnownWords(0, 0, 0, 0), _Coverage()
-    with progress_bars() as progress, partial_tables_are_told(request):
+    with progress_bars() as progress:
         for outcome in spot_files(request, progress):
             progress.clear()
             for remark in outcome.remarks:

@@ -1,7 +1,7 @@
 """The command `signspot`: where arguments come in and errors go out.
 
 Exit codes: 0 done, 1 a batch or a check that found problems, 2 wrong input, 3 something missing on this machine,
-4 a bug, 130 interrupted.
+4 a bug, 130 interrupted (143 by SIGTERM, 129 by a closed terminal).
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from contextlib import contextmanager
 
 import typer
 
+from signspot import interrupts
 from signspot.atomic import machine_trouble
 from signspot.cli import (
     annotate,
@@ -91,19 +91,11 @@ app.add_typer(train.app, name="train")
 app.add_typer(world.app, name="world")
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and leave with its exit code."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave_in_order)
     # People type --debug anywhere; it belongs to no single command.
-    sys.exit(run([word for word in words if word != "--debug"], debug=debug))
-
-
-def _leave_in_order(number: int, _: object) -> None:
-    """A terminal that closes or a machine that shuts down ends the program, but half-written files go first."""
-    raise SystemExit(128 + number)
+    return run([word for word in words if word != "--debug"], debug="--debug" in words)
 
 
 class _Notices(logging.Handler):
@@ -144,32 +136,41 @@ def _run(arguments: list[str], debug: bool) -> int:
     try:
         code = int(app(args=_with_json_target(arguments), prog_name="signspot", standalone_mode=False) or 0)
         sys.stdout.flush()
-        return _failed("interrupted; what was finished is kept", code, debug) if code == INTERRUPTED else code
-    except SignspotError as error:
+        return _interrupted(debug) if code == INTERRUPTED else code
+    except KeyboardInterrupt:
+        return _interrupted(debug)
+    except Exception as error:  # whatever an interruption became inside a library is still one
+        return _interrupted(debug) if interrupts.is_asked() else _error(error, debug)
+
+
+def _error(error: Exception, debug: bool) -> int:
+    for note in getattr(error, "__notes__", ()):
+        warn(note)
+    if isinstance(error, SignspotError):
         return _failed(str(error), error.exit_code, debug)
-    except typer.TyperException as error:
+    if isinstance(error, typer.TyperException):
         if "Usage:" in error.format_message():  # a command without its subcommand: show what there is
             typer.echo(error.format_message())
             return 2
         return _failed(_explained(error), 2, debug)
-    except BrokenPipeError:
+    if isinstance(error, BrokenPipeError):
         # The reader of our output has left (`signspot ... | head`): leave too, quietly.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:
-        if (trouble := machine_trouble(error)) is None:
-            return _failed(_bug(error), BUG, debug)
-        try:
-            sys.stdout.flush()
-        except OSError:  # it is the output itself that fails: Python must not try again at the end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _failed(str(trouble), trouble.exit_code, debug)
-    except Exception as error:  # the border of the program: anything unexpected is a bug, told in one line
-        return _failed(_bug(error), BUG, debug)
+    # The border of the program: anything unexpected is a bug, told in one line.
+    trouble = machine_trouble(error) if isinstance(error, OSError) else None
+    if trouble is None:
+        what = f"{type(error).__name__}: {error}"
+        return _failed(f"this is a bug in signspot: {what}: run again with --debug and report it", BUG, debug)
+    try:
+        sys.stdout.flush()
+    except OSError:  # it is the output itself that fails: Python must not try again at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _failed(str(trouble), trouble.exit_code, debug)
 
 
-def _bug(error: Exception) -> str:
-    return f"this is a bug in signspot: {type(error).__name__}: {error}: run again with --debug and report it"
+def _interrupted(debug: bool) -> int:
+    return _failed(interrupts.message(), interrupts.exit_code(), debug)
 
 
 def _with_json_target(arguments: list[str]) -> list[str]:

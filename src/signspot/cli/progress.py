@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.text import Text
 
 from signspot.errors import one_line
+from signspot.interrupts import at_interruption
 
 
 class Bars:
@@ -55,7 +56,8 @@ def progress_bars() -> Iterator[Bars]:
     """Bars that are gone when the block ends."""
     bars = Bars()
     try:
-        yield bars
+        with at_interruption(bars.clear):
+            yield bars
     finally:
         bars.clear()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import typer
 from rich.console import Console
@@ -13,10 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.domain.results import VideoAnswer, WordAnswer
-from signspot.errors import EnvironmentProblem, one_line
+from signspot.errors import one_line
 from signspot.formats.spotting_rows import clock
-from signspot.workflows.outputs import SHARED
-from signspot.workflows.spot_files import UNFINISHED, SpotRequest
 
 _DETAILED = 5  # words of which each is said how close it came
 
@@ -31,18 +28,6 @@ def warn_of(answer: VideoAnswer) -> None:
     messages = [message for message in (answer.partial, *answer.warnings) if message]
     if messages:
         warn(f"{answer.video_id}: {'; '.join(messages)}")
-
-
-@contextmanager
-def partial_tables_are_told(request: SpotRequest) -> Iterator[None]:
-    """Where a batch is interrupted, or the machine fails, say that its tables hold the videos that were finished."""
-    try:
-        yield
-    except (KeyboardInterrupt, EnvironmentProblem, OSError) as error:
-        tables = [str(path) for kind, path in request.outputs.paths.items() if kind in SHARED]
-        if tables and UNFINISHED in getattr(error, "__notes__", ()):
-            warn(f"{', '.join(tables)}: only the videos that were finished; repeat with --overwrite to have all")
-        raise
 
 
 def print_json(value: object) -> None:

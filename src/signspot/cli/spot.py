@@ -18,7 +18,7 @@ from signspot.cli.shared_options import (
     VOCABULARY,
     Comparing,
 )
-from signspot.cli.show import partial_tables_are_told, print_answer, print_json, warn, warn_of
+from signspot.cli.show import print_answer, print_json, warn, warn_of
 from signspot.errors import one_line
 from signspot.workflows.outputs import SHARED, Outputs
 from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
@@ -76,7 +76,7 @@ def spot(
 
 def _show_all(request: SpotRequest, to_screen: bool) -> None:
     records, failed, total = [], 0, 0
-    with progress_bars() as progress, partial_tables_are_told(request):
+    with progress_bars() as progress:
         for outcome in spot_files(request, progress):
             progress.clear()
             total += 1

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.cli.progress import Bars, progress_bars
-from signspot.cli.show import print_json, warn
+from signspot.cli.show import print_json
 from signspot.errors import InputError, one_line
 from signspot.features.store import default_store_folder
 from signspot.models.zoo import model_path
@@ -110,8 +107,8 @@ def embedding_command(
         changes=tuple(changes),
         start=_start(resume=resume, overwrite=overwrite),
     )
-    with progress_bars() as bars, _stop_signals(out) as stop:
-        controls = Controls(progress=_watched(bars), stop=stop, save_seconds=60 * save_minutes)
+    with progress_bars() as bars:
+        controls = Controls(progress=_watched(bars), save_seconds=60 * save_minutes)
         trained = train_embedding(request, controls, tell=_tell)
     _show(trained)
 
@@ -145,7 +142,7 @@ def trunk_command(
         changes=tuple(changes),
         start=_start(resume=resume, overwrite=overwrite),
     )
-    with progress_bars() as bars, _stop_signals(out) as stop:
+    with progress_bars() as bars:
 
         def show(moment: TrunkMoment) -> None:
             if moment.finished is not None:
@@ -154,7 +151,7 @@ def trunk_command(
                 typer.echo(f"{done}, {moment.finished.right:.1%} of training clips right")
             bars(f"{moment.stage}, epoch {moment.epoch + 1} of {moment.epochs}", moment.step, moment.steps)
 
-        controls = TrunkControls(progress=show, stop=stop, save_seconds=60 * save_minutes)
+        controls = TrunkControls(progress=show, save_seconds=60 * save_minutes)
         trained = train_trunk_on(request, controls, tell=_tell, progress=bars)
     _show(trained)
 
@@ -193,28 +190,6 @@ def _start(*, resume: bool, overwrite: bool) -> Start:
     if resume and overwrite:
         raise InputError("--resume and --overwrite", "cannot be given together", "choose one")
     return "resume" if resume else "overwrite" if overwrite else "new"
-
-
-@contextmanager
-def _stop_signals(out: Path) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C (or SIGTERM) asks the run to stop after its step; a second one does not wait."""
-    received: list[int] = []
-    before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def receive(number: int, _: FrameType | None) -> None:
-        received.append(number)
-        signal.signal(number, before[number])
-
-    for number in before:
-        signal.signal(number, receive)
-    try:
-        yield lambda: bool(received)
-    except KeyboardInterrupt:
-        warn(f"stopped; the state is saved in {out}: run the same command with --resume to continue")
-        raise typer.Exit(128 + (received[0] if received else signal.SIGINT)) from None
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _watched(bars: Bars) -> Callable[[Moment], None]:

@@ -62,6 +62,11 @@ class RowFile:
     def __len__(self) -> int:
         return self._n_rows + sum(map(len, self._waiting))
 
+    @property
+    def n_safe(self) -> int:
+        """How many rows the next run would find."""
+        return max(0, self._n_rows - BLOCK_ROWS) if self._path is not None else 0
+
     def close(self) -> None:
         """Let go of the file; maps of its rows stay usable."""
         for file in (self._file, self._sums):

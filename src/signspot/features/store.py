@@ -54,6 +54,7 @@ from signspot.features.store_disk import (
     free_bytes,
     make_folder,
 )
+from signspot.interrupts import at_interruption
 
 _LOG = logging.getLogger(__name__)
 _CATALOGUE = "catalogue.sqlite3"
@@ -134,6 +135,8 @@ class FeatureStore:
         self._unfinished = folder / "unfinished"
         self._warnings: list[str] = []
         self._verified: set[str] = set()  # names of shards whose checksum was right
+        self._has_grown = False  # since it was opened
+        self._told = ExitStack()
         on_network = self._is_on_network()
         self._read_only = not self._prepare_folder()
         patience = options.patience_seconds
@@ -146,12 +149,17 @@ class FeatureStore:
             raise
 
     def __enter__(self) -> Self:
+        self._told.enter_context(at_interruption(self._kept))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._told.__exit__(kind, error, traceback)
         self.close()
+
+    def _kept(self) -> str:
+        return f"what was computed is kept in {self._folder} and is not computed again" if self._has_grown else ""
 
     def close(self) -> None:
         """Give the catalogue back; the store cannot be used any more."""
@@ -211,6 +219,7 @@ class FeatureStore:
                     os.fsync(file.fileno())  # the slow part, while others may still write
                 # From here to the commit no other writer and no sweep comes between the file and its row.
                 turn.enter_context(self._catalogue.writing())
+            self._has_grown = True
             if not self._catalogue.add(shard.stored) and path.name not in self._catalogue.file_names():
                 self._unlink([path])  # another writer was first, with other bytes
 
@@ -231,11 +240,15 @@ class FeatureStore:
             rows, left = RowFile(made.dim, np.float16), []
         with rows:
             try:
-                yield rows
+                with at_interruption(lambda: self._keep(rows)):
+                    yield rows
             except InputError:
                 self._unlink(left)
                 raise
             self._unlink(left)
+
+    def _keep(self, rows: RowFile) -> None:
+        self._has_grown |= rows.n_safe > 0
 
     def entries(self) -> tuple[StoredTrack, ...]:
         """Everything stored, sorted by media, model and stride."""

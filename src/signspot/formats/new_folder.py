@@ -11,6 +11,7 @@ from pathlib import Path
 
 from signspot.atomic import explained, flush, names_in
 from signspot.errors import EnvironmentProblem, InputError, OutputExists
+from signspot.interrupts import gone_afterwards
 
 
 @contextmanager
@@ -23,13 +24,12 @@ def new_folder(folder: Path, own_files: frozenset[str], *, overwrite: bool = Fal
     refuse_folder(folder, own_files, overwrite=overwrite)
     temporary = folder.with_name(f".{folder.name[:80]}.{secrets.token_hex(6)}.tmp")
     try:
-        temporary.mkdir()
-        yield temporary
-        _publish(temporary, folder, own_files, overwrite=overwrite)
+        with gone_afterwards(temporary):
+            temporary.mkdir()
+            yield temporary
+            _publish(temporary, folder, own_files, overwrite=overwrite)
     except OSError as error:
         raise explained(error, folder) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def refuse_folder(folder: Path, own_files: frozenset[str], *, overwrite: bool = False) -> None:

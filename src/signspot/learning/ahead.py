@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from signspot.interrupts import is_asked
+
 Made = TypeVar("Made")
 
 
@@ -25,4 +27,4 @@ def made_ahead(make: Callable[[int], Made], steps: range, *, workers: int, ahead
         while waiting:
             yield waiting.popleft().result()
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=not is_asked(), cancel_futures=True)

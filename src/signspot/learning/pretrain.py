@@ -15,16 +15,20 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from signspot.domain.spans import FRAME_RATE
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.errors import InputError
 from signspot.formats.safe_json import write_json
+from signspot.interrupts import at_interruption, is_asked
 from signspot.learning.clip_batches import ClipBatch
 from signspot.learning.device import mixed_precision, repeatable, usable_device
 from signspot.learning.resume import (
+    WEIGHTS,
     Interrupted,
     SavedState,
+    Whole,
     load_state,
     restore_training,
     save_state,
@@ -81,7 +85,7 @@ class TrunkControls:
     """How a run is watched and steered; nothing here changes what is learned."""
 
     progress: Callable[[TrunkMoment], None] = lambda moment: None
-    stop: Callable[[], bool] = lambda: False  # asked after every step
+    stop: Callable[[], bool] = is_asked  # after every step
     save_seconds: float = 600.0  # between two states inside an epoch
     workers: int = 1  # threads that prepare clips ahead
     clock: Callable[[], float] = time.monotonic
@@ -168,7 +172,7 @@ class _Training:
     def save(self, run: _StageRun) -> None:
         """Write the state, then the curves."""
         facts = asdict(self.position) | {"threads": self.n_threads}
-        save_state(self.folder.state, training_tensors(run.learner, run.optimiser), facts)
+        save_state(self.folder.state, run.tensors(), facts)
         self.folder.write_lines(self.folder.curves, [asdict(epoch) for epoch in self.position.epochs])
 
     def tested(self, trunk: Trunk) -> dict[str, ClassAccuracy]:
@@ -221,25 +225,40 @@ class _StageRun:
             learner = Learner(trunk, training.presenter, distils=stage.number == 0)
         self.learner = learner.to(training.device).train()
         self.optimiser = _optimiser(self.learner, self.config)
+        self.whole, self.counters = Whole(), dict[str, Tensor]()
 
     def learn(self, saved: SavedState | None) -> None:
         """All steps that are left."""
-        training, controls = self.training, self.training.controls
         if saved is not None:
             self._restore(saved)
+        with at_interruption(self._save_if_whole):
+            self._learn()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The state after the last whole step."""
+        return training_tensors(self.learner, self.optimiser) | {f"{WEIGHTS}{n}": t for n, t in self.counters.items()}
+
+    def _save_if_whole(self) -> None:
+        if self.whole.is_true:
+            self.training.save(self)
+
+    def _learn(self) -> None:
+        training, controls = self.training, self.training.controls
         steps = training.steps_per_epoch(self.stage)
         batches = training.batches[training.stages.index(self.stage)]
+        if training.position.n_clips and training.position.step % steps == 0:  # interrupted while it was evaluated
+            self._close_epoch(training.position.step // steps - 1, steps)
         last_saved = controls.clock()
         for batch in batches.batches(training.position.step, self.stage.epochs * steps, workers=controls.workers):
             epoch, done = divmod(training.position.step, steps)
             self._step(batch, self.config.learning_rate_in(epoch))
-            training.position.step += 1
             if is_epoch_over := done + 1 == steps:
                 self._close_epoch(epoch, steps)
+                last_saved = controls.clock()
             else:
                 self._report(epoch, done + 1, steps)
             wants_stop = controls.stop()
-            if is_epoch_over or wants_stop or controls.clock() - last_saved >= controls.save_seconds:
+            if not is_epoch_over and (wants_stop or controls.clock() - last_saved >= controls.save_seconds):
                 training.save(self)
                 last_saved = controls.clock()
             if wants_stop:
@@ -250,6 +269,8 @@ class _StageRun:
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
         self.optimiser.zero_grad(set_to_none=True)
+        # Looking at clips changes what batch norm counts, and only the end of the step makes that true.
+        self.counters = {name: buffer.clone() for name, buffer in self.learner.named_buffers()}
         with _drawn_by(device, self.config.seed, self.stage.number, position.step):
             with mixed_precision(device, self.config.precision):
                 loss, n_right = self.learner(_on(device, batch))
@@ -258,10 +279,13 @@ class _StageRun:
         gradients = [parameter.grad for parameter in self.learner.parameters() if parameter.grad is not None]
         if not math.isfinite(value) or not math.isfinite(float(torch.nn.utils.get_total_norm(gradients))):
             self._refuse(batch, value)
-        self.optimiser.step()
-        position.loss_sum += value
-        position.n_right += int(n_right)
-        position.n_clips += len(batch.labels)
+        with self.whole.change():
+            self.optimiser.step()
+            position.loss_sum += value
+            position.n_right += int(n_right)
+            position.n_clips += len(batch.labels)
+            position.step += 1
+            self.counters = {}
 
     def _close_epoch(self, epoch: int, steps: int) -> None:
         position, config = self.training.position, self.config
@@ -277,8 +301,10 @@ class _StageRun:
             tests=self.training.tested(self.learner.trunk) if is_due and has_words else {},
         )
         self._report(epoch, steps, steps, finished)
-        position.epochs.append(finished)
-        position.loss_sum, position.n_right, position.n_clips = 0.0, 0, 0
+        with self.whole.change():
+            position.epochs.append(finished)
+            position.loss_sum, position.n_right, position.n_clips = 0.0, 0, 0
+            self.training.save(self)
 
     def _report(self, epoch: int, done: int, steps: int, finished: TrunkEpoch | None = None) -> None:
         loss = self.training.position.loss_sum / done

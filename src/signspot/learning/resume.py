@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +20,12 @@ from torch import Tensor, nn
 
 from signspot.atomic import atomic_output
 from signspot.errors import InputError
+from signspot.interrupts import undisturbed
 from signspot.models.checkpoints import weights_sha256
 
 _KEY = "signspot-state"  # a single one: the order of several would differ from run to run
 _DAMAGED = "start the run again with --overwrite"
-_WEIGHTS = "weights."
+WEIGHTS = "weights."
 # What an optimiser remembers of each parameter, by its own name: SGD's momentum; AdamW's two means and its counter.
 _REMEMBERED = ("momentum_buffer", "exp_avg", "exp_avg_sq", "step")
 _MANY_THREADS = 4096  # beyond it lies damage
@@ -31,6 +33,21 @@ _MANY_THREADS = 4096  # beyond it lies damage
 
 class Interrupted(KeyboardInterrupt):
     """The run was asked to stop; its state is saved."""
+
+
+class Whole:
+    """Whether what a run would save belongs together: a step that was cut in two does not."""
+
+    def __init__(self) -> None:
+        self.is_true = True
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """A block that changes the state of a run; signals wait for its end, and what else cuts it leaves it untrue."""
+        with undisturbed():
+            self.is_true = False
+            yield
+            self.is_true = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +92,7 @@ def threads_of(configured: int, saved: SavedState | None) -> int:
 
 def training_tensors(network: nn.Module, optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:
     """All that training changes: parameters and counters of the network, and the optimiser's memory of each one."""
-    tensors = {f"{_WEIGHTS}{name}": tensor for name, tensor in network.state_dict().items()}
+    tensors = {f"{WEIGHTS}{name}": tensor for name, tensor in network.state_dict().items()}
     for name, parameter in network.named_parameters():
         memory = optimiser.state.get(parameter, {})
         tensors |= {f"{key}.{name}": memory[key] for key in _REMEMBERED if isinstance(memory.get(key), Tensor)}
@@ -84,7 +101,7 @@ def training_tensors(network: nn.Module, optimiser: torch.optim.Optimizer) -> di
 
 def restore_training(network: nn.Module, optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Put back what `training_tensors` gave; raises ValueError if it belongs to another network."""
-    weights = {key.removeprefix(_WEIGHTS): value for key, value in tensors.items() if key.startswith(_WEIGHTS)}
+    weights = {key.removeprefix(WEIGHTS): value for key, value in tensors.items() if key.startswith(WEIGHTS)}
     try:
         network.load_state_dict(weights)
     except RuntimeError as error:  # torch, for tensors that do not fit

@@ -133,6 +133,14 @@ class RunFolder:
         with atomic_output(path, overwrite=True) as temporary:
             temporary.write_text("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
+    def to_continue(self, start: Start) -> str:
+        """For a run that is interrupted: what is saved, and how to go on."""
+        how = "with --resume in place of --overwrite" if start == "overwrite" else "with --resume"
+        how = "the same command" if start == "resume" else f"the same command {how}"
+        if not self.state.exists():
+            return f"nothing is learned yet in {self.path}: run {how} to begin again"
+        return f"the state is saved in {self.path}: run {how} to continue"
+
     def _clear(self, *, everything: bool) -> None:
         """Take away what a killed process left half-written; on a new start, the files of the old run too."""
         leftovers = list(self.path.glob(".signspot-*.tmp*"))

@@ -16,6 +16,7 @@ import torch
 
 from signspot.errors import InputError
 from signspot.formats.safe_json import write_json
+from signspot.interrupts import at_interruption, is_asked
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.device import repeatable, usable_device
 from signspot.learning.distributed import Team
@@ -26,6 +27,7 @@ from signspot.learning.objective import drawn_by
 from signspot.learning.resume import (
     Interrupted,
     SavedState,
+    Whole,
     load_state,
     restore_training,
     save_state,
@@ -55,7 +57,7 @@ class Controls:
     """How a run is watched and steered; nothing here changes what is learned."""
 
     progress: Callable[[Moment], None] = lambda moment: None
-    stop: Callable[[], bool] = lambda: False  # asked after every step
+    stop: Callable[[], bool] = is_asked  # after every step
     save_seconds: float = 300.0  # between two states inside an epoch
     clock: Callable[[], float] = time.monotonic
     team: Team = Team()
@@ -100,15 +102,16 @@ class _Training:
             momentum=config.momentum,
             weight_decay=config.weight_decay,
         )
-        self.position = _Position()
+        self.position, self.whole = _Position(), Whole()
 
     def run(self) -> None:
         """Every epoch that is left, then the results."""
-        for epoch in range(self.position.epoch, self.config.epochs):
-            for group in self.optimiser.param_groups:
-                group["lr"] = self.config.learning_rate_in(epoch)
-            self._learn()
-            self._close_epoch()
+        with at_interruption(self._save_if_whole):
+            for epoch in range(self.position.epoch, self.config.epochs):
+                for group in self.optimiser.param_groups:
+                    group["lr"] = self.config.learning_rate_in(epoch)
+                self._learn()
+                self._close_epoch()
         if self.controls.team.is_leader:
             write_json(self._results(), self.run_folder.results, overwrite=True)
 
@@ -117,7 +120,6 @@ class _Training:
         begun, saved = clock() - position.seconds, clock()
         for batch in self.lesson.batches.epoch(position.epoch, position.step):
             wants_stop = self._step(batch)
-            position.step += 1
             position.seconds = clock() - begun
             self._report(None)
             if wants_stop or clock() - saved >= self.controls.save_seconds:
@@ -140,8 +142,10 @@ class _Training:
         length = float(torch.nn.utils.get_total_norm(gradients)) if gradients else 0.0
         if not math.isfinite(value) or not math.isfinite(length):
             self._refuse(batch, value)
-        self.optimiser.step()
-        position.loss_sum += value
+        with self.whole.change():
+            self.optimiser.step()
+            position.loss_sum += value
+            position.step += 1
         return wants_stop
 
     def _close_epoch(self) -> None:
@@ -158,14 +162,15 @@ class _Training:
         if self.controls.team.is_leader and is_due and self.lesson.test is not None:
             stride = self.config.test_stride
             row = row.with_scores(score_head(self.head, self.lesson.test, self.lesson.test_words, stride=stride))
-        position.rows.append(row)
-        if self.controls.team.is_leader:
-            self._keep_models(row)
-            self.run_folder.write_lines(self.run_folder.curves, [one.as_json() for one in position.rows])
-            tensorboard_log(self.run_folder.logs, row)
-        self._report(row)
-        position.epoch, position.step, position.loss_sum, position.seconds = position.epoch + 1, 0, 0.0, 0.0
-        self._save()
+        with self.whole.change():
+            position.rows.append(row)
+            if self.controls.team.is_leader:
+                self._keep_models(row)
+                self.run_folder.write_lines(self.run_folder.curves, [one.as_json() for one in position.rows])
+                tensorboard_log(self.run_folder.logs, row)
+            self._report(row)
+            position.epoch, position.step, position.loss_sum, position.seconds = position.epoch + 1, 0, 0.0, 0.0
+            self._save()
 
     def _keep_models(self, row: CurveRow) -> None:
         run, model_file = self.run_folder, self.lesson.model_file
@@ -177,6 +182,10 @@ class _Training:
         if is_best:
             self.position.best_score = row.mean_ap
             model_file.save(run.best, self.head)
+
+    def _save_if_whole(self) -> None:
+        if self.whole.is_true and self.position.epoch < self.config.epochs:
+            self._save()
 
     def _save(self) -> None:
         if not self.controls.team.is_leader:

@@ -18,6 +18,7 @@ from typing import BinaryIO
 import numpy as np
 
 from signspot.errors import EnvironmentProblem, InputError
+from signspot.interrupts import gone_afterwards
 from signspot.quarantine import child
 from signspot.quarantine.containers import MAX_BYTES, Kind, Refused, open_container
 from signspot.quarantine.fence import Limits
@@ -165,7 +166,7 @@ def _tree_from_child(report: FileReport, kind: Kind, file: BinaryIO) -> object:
         raise EnvironmentProblem(report.path, "pickles are read only on Linux and macOS", "import the file there")
     limits = _limits(kind, report.n_bytes)
     words = [kind.value, "python2" if report.is_python2 else "python3", *limits.as_words()]
-    with tempfile.TemporaryDirectory(prefix="signspot-quarantine-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="signspot-quarantine-") as scratch, gone_afterwards(Path(scratch)):
         try:
             finished = subprocess.run(
                 [sys.executable, "-P", "-B", "-m", child.__name__, *words],

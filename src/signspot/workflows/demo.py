@@ -19,6 +19,7 @@ from signspot.formats.manifests import CorpusSource, read_corpus, read_dictionar
 from signspot.formats.report_page import MethodRow
 from signspot.formats.safe_json import write_json
 from signspot.formats.truth import read_truth
+from signspot.interrupts import is_asked
 from signspot.learning.material import Material
 from signspot.learning.splits import read_split
 from signspot.models.checkpoints import Checkpoint, load_checkpoint
@@ -114,12 +115,15 @@ def _drawn_and_loaded(request: DemoRequest, trunk: Checkpoint, progress: Progres
         folder=files.world.folder, preset=request.preset, seed=request.seed, side=_SIDE, workers=request.workers
     )
     model = embedder_from_checkpoint(trunk, backend=request.backend)
-    with ThreadPoolExecutor(1) as aside:
+    aside = ThreadPoolExecutor(1)
+    try:
         # A second run finds its vectors in the store and needs no program.
         compiled = None if files.vectors.exists() else aside.submit(_compile, model)
         make_world(world, progress)
         if compiled is not None:
             compiled.result()
+    finally:
+        aside.shutdown(wait=not is_asked())  # a compiler cannot be interrupted
     return model
 
 

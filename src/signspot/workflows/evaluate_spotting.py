@@ -15,6 +15,7 @@ from signspot.evaluation.curves import Curve, Footage, false_alarms_per_hour, sp
 from signspot.evaluation.detections import footage_curve
 from signspot.evaluation.intervals import BootstrapOptions, Interval, mean_interval
 from signspot.evaluation.ranking import ClassMeans, chance_average_precision
+from signspot.interrupts import gone_afterwards
 from signspot.learning.material import Ints
 from signspot.workflows.evaluate_subjects import Subject, Windows
 from signspot.workflows.evaluate_test_set import TestSet
@@ -78,7 +79,7 @@ def score_spotting(
     entries = subject.entries(test.material, rows)
     tracks = np.unique(test.material.passages.track[test.places])
     # A corpus of hours has more cosines than fit in memory.
-    with TemporaryDirectory(prefix="signspot-") as scratch:
+    with TemporaryDirectory(prefix="signspot-") as scratch, gone_afterwards(Path(scratch)):
         footage = []
         for number, track in enumerate(tracks.tolist()):
             progress("searching videos", number, len(tracks))

@@ -31,18 +31,18 @@ from signspot.formats.safe_json import write_json
 from signspot.formats.signbank import read_signbank
 from signspot.formats.tables import answer_record, write_spottings
 from signspot.formats.vocabulary import ExternalVocabulary, with_type_ids
+from signspot.interrupts import at_interruption
 from signspot.models.zoo import load_model
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import shared_sign_synonyms
 from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
 from signspot.workflows.default_model import chosen_model, kept_for
-from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_corpus_json, write_outputs
+from signspot.workflows.outputs import SHARED, Context, Output, Outputs, check_outputs, write_corpus_json, write_outputs
 from signspot.workflows.presence_files import calibration_for
 from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
 from signspot.workflows.spot_queries import query_shelf, without_still_ends
 from signspot.workflows.tracks import Progress
 
-UNFINISHED = "the tables hold the videos that were finished"  # the note of what ended a batch early
 _FAILURE_KEYS = {"video", "where", "what", "fix"}
 _LARGEST_LIST = 64 << 20
 
@@ -132,15 +132,16 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
         return
     found = _Found(vocabulary=run.query.dictionary.vocabulary)
     outcomes = itertools.chain(unusable, (_one_of_many(episode, run) for episode in episodes))
-    try:
-        for number, outcome in enumerate(outcomes):
-            found.add(outcome)
-            yield outcome if number else dataclasses.replace(outcome, remarks=run.query.warnings)
-    except (KeyboardInterrupt, EnvironmentProblem, OSError) as error:
-        with suppress(EnvironmentProblem, OSError):  # the first trouble is the one to tell
-            found.write(request)
-            error.add_note(UNFINISHED)
-        raise
+    with at_interruption(lambda: found.write_partly(request)):
+        try:
+            for number, outcome in enumerate(outcomes):
+                found.add(outcome)
+                yield outcome if number else dataclasses.replace(outcome, remarks=run.query.warnings)
+        except (EnvironmentProblem, OSError) as error:
+            with suppress(EnvironmentProblem, OSError):  # the first trouble is the one to tell
+                if said := found.write_partly(request):
+                    error.add_note(said)
+            raise
     found.write(request)
 
 
@@ -160,6 +161,14 @@ class _Found:
         if outcome.answer is not None:
             self.spottings += outcome.answer
             self.records.append(outcome.record)
+
+    def write_partly(self, request: SpotRequest) -> str:
+        """Write the tables of a batch that is interrupted; what should be known about them."""
+        tables = ", ".join(str(path) for kind, path in request.outputs.paths.items() if kind in SHARED)
+        if not (self.records or self.failed):
+            return ""
+        self.write(request)
+        return tables and f"{tables}: only the videos that were finished; repeat with --overwrite to have all"
 
     def write(self, request: SpotRequest) -> None:
         """Write the outputs that hold all videos, and the list of what failed."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from signspot.errors import EnvironmentProblem, InputError
 from signspot.features.stages import trunk_fingerprint
+from signspot.interrupts import at_interruption, undisturbed
 from signspot.learning.config import EmbeddingConfig, read_config
 from signspot.learning.distributed import joined_team, own_device
 from signspot.learning.lesson import TrainingData, make_lesson
@@ -82,7 +83,13 @@ def train_embedding(
             if team.is_leader:
                 for line in (FINISHED_BEFORE,) if run.results.exists() else lesson.report:
                     tell(line)
-            train_head(config, lesson, run, replace(controls, team=team, device=own_device(config.device, os.environ)))
+            # A team stops after a step that all have done; alone, a run stops where it stands.
+            own = replace(controls, team=team, device=own_device(config.device, os.environ))
+            with (
+                at_interruption(lambda: run.to_continue(request.start)),
+                undisturbed() if team.size > 1 else nullcontext(),
+            ):
+                train_head(config, lesson, run, own)
             team.wait()
     return TrainedRun(run, results_of(run) or {})
 

@@ -15,6 +15,7 @@ from signspot.domain.tracks import FrameShape
 from signspot.domain.words import Vocabulary
 from signspot.errors import FormatError, InputError
 from signspot.formats.manifests import TimedAnnotation, placed, read_corpus, read_dictionary
+from signspot.interrupts import at_interruption
 from signspot.learning.clip_files import CacheProgress, FoundClips, annotated_clips, dictionary_clips
 from signspot.learning.config import read_config
 from signspot.learning.frame_cache import FrameCache
@@ -76,7 +77,8 @@ def train_trunk_on(
         if run.results.exists():
             tell(FINISHED_BEFORE)
         else:
-            train_trunk(config, data, run, controls)
+            with at_interruption(lambda: run.to_continue(request.start)):
+                train_trunk(config, data, run, controls)
     return TrainedRun(run, results_of(run) or {})
 
 
@@ -147,12 +149,13 @@ def _decoded(
     folder = request.cache or request.out.absolute().with_name(f"{request.out.absolute().name}-frames")
     cache, options = FrameCache(folder, config.frame_shape, request.isolated), config.clip_options
     found: dict[str, FoundClips] = {}
-    for name, is_test in (("annotated", False), ("test", True)):
-        if chosen := [episode for episode in listed.episodes if (episode.split == _TEST) == is_test]:
-            found[name] = annotated_clips(chosen, listed.vocabulary, cache, options, _step(progress, name))
-    if listed.entries:
-        shown = _step(progress, "dictionary")
-        found["dictionary"] = dictionary_clips(listed.entries, listed.vocabulary, cache, options, shown)
+    with at_interruption(lambda: f"nothing is learned yet; videos that are decoded stay so in {folder}"):
+        for name, is_test in (("annotated", False), ("test", True)):
+            if chosen := [episode for episode in listed.episodes if (episode.split == _TEST) == is_test]:
+                found[name] = annotated_clips(chosen, listed.vocabulary, cache, options, _step(progress, name))
+        if listed.entries:
+            shown = _step(progress, "dictionary")
+            found["dictionary"] = dictionary_clips(listed.entries, listed.vocabulary, cache, options, shown)
     for line in _lines(listed, found):
         tell(line)
     sources = {name: clips.source for name, clips in found.items() if len(clips.source)}

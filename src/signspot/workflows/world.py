@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from signspot.formats.pose_files import SUFFIX, landmarks_beside, write_pose
 from signspot.formats.safe_json import read_json, write_json
 from signspot.formats.subtitle_files import write_subtitles
 from signspot.formats.truth import SignedSign, write_truth
+from signspot.interrupts import at_interruption, end_at_once, undisturbed
 from signspot.learning.splits import WordSplit, write_split
 from signspot.media.landmark_layout import SignerLandmarks
 from signspot.media.writer import VideoWriter
@@ -109,10 +112,11 @@ def make_world(request: WorldRequest, progress: Progress | None = None) -> World
     episode_ids = (*world.episodes("train"), *world.episodes("test"))
     tasks: list[Callable[[], None]] = [_EpisodeTask(world, name, made, request.side) for name in episode_ids]
     tasks += [_EntryTask(world, entry, made, request.side) for entry in entries]
-    for done in _in_parallel(tasks, request.workers):
-        if progress is not None:
-            progress("drawing the world", done, len(tasks))
-    _write_tables(world, made, entries, [world.perform_episode(name) for name in episode_ids])
+    with at_interruption(lambda: f"what is drawn stays in {request.folder}: the same command draws the rest"):
+        for done in _in_parallel(tasks, request.workers):
+            if progress is not None:
+                progress("drawing the world", done, len(tasks))
+        _write_tables(world, made, entries, [world.perform_episode(name) for name in episode_ids])
     return made
 
 
@@ -199,11 +203,36 @@ def _in_parallel(tasks: list[Callable[[], None]], workers: int) -> Iterator[int]
         return
     # A limit, however high, asks for new processes instead of copies of this one, which may crash or hang where a
     # library has threads.
-    with ProcessPoolExecutor(
-        workers, max_tasks_per_child=len(tasks), initializer=gc.set_threshold, initargs=(_LISTS_PER_COLLECTION,)
-    ) as pool:
-        for done, _ in enumerate(pool.map(_run, tasks, chunksize=1), start=1):
-            yield done
+    pool = ProcessPoolExecutor(workers, max_tasks_per_child=len(tasks), initializer=_begin_drawing)
+    try:
+        with at_interruption(lambda: _end_workers(pool)):
+            with _unknown_to_the_terminal():
+                results = pool.map(_run, tasks, chunksize=1)
+            for done, _ in enumerate(results, start=1):
+                yield done
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_workers(pool: ProcessPoolExecutor) -> None:
+    for process in list((pool._processes or {}).values()):  # nothing public ends those at work before Python 3.14
+        process.terminate()
+
+
+@contextmanager
+def _unknown_to_the_terminal() -> Iterator[None]:
+    """Processes that are started in the block never hear of Ctrl-C: this one ends them in order."""
+    with undisturbed():  # a process that is half started complains
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_drawing() -> None:
+    end_at_once()
+    gc.set_threshold(_LISTS_PER_COLLECTION)
 
 
 def _run(task: Callable[[], None]) -> None:
