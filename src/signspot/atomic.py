@@ -11,7 +11,8 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -72,6 +73,31 @@ def output_folder(folder: Path) -> None:
         raise InputError(folder, "is not a folder", "name a folder to write to") from error
     except OSError as error:
         raise explained(error, folder) from error
+
+
+def own_folder(environment: Mapping[str, str], variable: str, below_home: str) -> Path:
+    """The user's folder of one kind: what an XDG variable names, or a folder below home; raises where there is none."""
+    folder = Path(environment.get(variable, ""))
+    if folder.is_absolute():  # the specification has relative ones ignored
+        return folder
+    home = Path(environment.get("HOME", ""))
+    if not home.is_absolute():
+        raise EnvironmentProblem("HOME", "is not set" if home == Path() else "is not the path of a folder")
+    return home / below_home
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Raise where a folder, or what is missing of it, could not be written; nothing is left of the attempt.
+
+    A home that is not there, as that of users for services, is none to be made.
+    """
+    try:
+        place = next(path for path in (folder, *folder.parents) if path.exists())
+        if place == Path(place.root):
+            raise EnvironmentProblem(folder, "could not be written (no such folder)")
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError as error:
+        raise EnvironmentProblem(folder, f"could not be written ({error.strerror or error})") from error
 
 
 def explained(error: OSError, path: Path) -> EnvironmentProblem | InputError:

@@ -8,6 +8,7 @@ Used as a library, signspot leaves signals alone: Python's KeyboardInterrupt tak
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -118,6 +119,12 @@ def gone_afterwards(path: Path) -> Iterator[None]:
     finally:
         _remove(path)
         _STATE.remains.pop(path, None)
+
+
+def gone_at_the_end(path: Path) -> None:
+    """A file or folder that may not outlive the program."""
+    _STATE.remains[path] = None
+    atexit.register(_remove, path)
 
 
 @contextmanager

@@ -811,3 +811,85 @@ def test_words_that_no_subtitle_mentions_share_the_line(
         "not searched, since no subtitle mentions them: tree, apple",
         line,
     )
+
+
+NO_HOMES = [None, "relative", "/nowhere at all", "/dev/null/x", "/proc"]
+
+
+def without_home(monkeypatch: pytest.MonkeyPatch, home: str | None) -> None:
+    for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    if home is not None:
+        monkeypatch.setenv("HOME", home)
+
+
+@pytest.mark.parametrize("home", NO_HOMES)
+def test_without_a_home_nothing_is_kept_and_the_search_goes_on(
+    home: str | None, toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_home(monkeypatch, home)
+    assert cli.run(["spot", str(toy_world.broadcast), "apple", "-d", str(toy_world.dictionary), "--trust"]) == 0
+    said = capsys.readouterr()
+    assert "vectors are not kept (--store DIR keeps them)" in said.err and "apple/apple_1.mp4" in said.out
+
+
+@pytest.mark.parametrize("home", NO_HOMES)
+def test_without_a_home_commands_that_keep_something_say_what_to_do(
+    home: str | None,
+    toy_world: ToyWorld,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    without_home(monkeypatch, home)
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["models", "list"]) == 0
+    assert "landmark-v1" in capsys.readouterr().out
+    for words, fix in (
+        (["models", "import", "x.pth"], "set "),
+        (["models", "fetch", "bsldict"], "set "),
+        (["embed", str(toy_world.broadcast), "-m", "colour"], "name a folder with --store"),
+    ):
+        assert cli.run(words) == 3
+        error = capsys.readouterr().err
+        assert fix in error and error.count("\n") == 1 and "a bug" not in error
+    assert list(tmp_path.iterdir()) == [] and not Path("/nowhere at all").exists()
+
+
+def test_the_home_of_somebody_else_is_none(
+    toy_world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = os.stat
+
+    def closed(path: Any, *more: Any, **named: Any) -> os.stat_result:
+        if str(path).startswith(f"{tmp_path}{os.sep}"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *more, **named)
+
+    without_home(monkeypatch, str(tmp_path))
+    monkeypatch.setattr(os, "stat", closed)
+    asked = ["spot", str(toy_world.broadcast), "apple", "-d", str(toy_world.dictionary), "--trust"]
+    for words, code in ((["models", "list"], 0), (asked, 0), ([*asked, "-m", "unknown"], 2)):
+        assert cli.run(words) == code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("has_home", [True, False])
+def test_pictures_leave_nothing_in_the_home_folder_but_what_is_ours(
+    has_home: bool, toy_world: ToyWorld, tmp_path: Path
+) -> None:
+    home, scratch, plot = tmp_path / "home", tmp_path / "scratch", tmp_path / "plot.png"
+    home.mkdir()
+    scratch.mkdir()
+    own = {"HOME": str(home) if has_home else "/dev/null/x", "TMPDIR": str(scratch)}
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("XDG_", "MPL"))}
+    words = ["spot", str(toy_world.broadcast), "apple", "-d", str(toy_world.dictionary), "-m", "colour"]
+    done = subprocess.run(
+        [sys.executable, "-m", "signspot", *words, "--plot", str(plot)],
+        env=kept | own,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert plot.stat().st_size > 100 and done.stderr == ""
+    assert {path.relative_to(home).as_posix() for path in home.glob("*/*")} <= {".cache/signspot"}
+    assert list(scratch.iterdir()) == []

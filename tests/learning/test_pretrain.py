@@ -149,7 +149,7 @@ def test_a_run_interrupted_anywhere_continues_to_the_same_bits(
     trained(PIXELS, data, tmp_path / "whole")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(where, name, interrupts_once(getattr(where, name), call))
-        trained(PIXELS, data, tmp_path / "run", TrunkControls(workers=0, save_seconds=0))
+        trained(PIXELS, data, tmp_path / "run")
     state = load_state(tmp_path / "run" / "state.safetensors")
     assert state.facts["stage"] or state.facts["step"]
     trained(PIXELS, data, tmp_path / "run")

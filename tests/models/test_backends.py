@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -106,3 +109,11 @@ def test_an_unknown_backend_or_device_is_named(choice: str, device: str, words: 
 def test_a_missing_graphics_card_is_a_problem_of_the_machine() -> None:
     with pytest.raises(EnvironmentProblem, match="no graphics card"):
         choose_backend(device="cuda")
+
+
+@needs_openvino
+def test_openvino_writes_nothing_into_the_home_folder_and_needs_none(tmp_path: Path) -> None:
+    script = "from signspot.models.backends import choose_backend; choose_backend('openvino', device='cpu')"
+    kept = {name: value for name, value in os.environ.items() if name != "CI"}  # where its telemetry would be silent
+    subprocess.run([sys.executable, "-c", script], env=kept | {"HOME": str(tmp_path)}, check=True)
+    assert list(tmp_path.iterdir()) == []

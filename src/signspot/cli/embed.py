@@ -12,7 +12,7 @@ from signspot.cli.shared_options import BACKEND, BOX, DEVICE, FAILURES_FOUND, ST
 from signspot.cli.show import warn
 from signspot.errors import one_line
 from signspot.features.extract import ExtractOptions
-from signspot.features.store import default_store_folder
+from signspot.features.store import usable_store_folder
 from signspot.models.zoo import load_model
 from signspot.workflows.tracks import embed_files
 
@@ -31,7 +31,7 @@ def embed(
     options = ExtractOptions(stride=stride, isolated=not trust, box=signer_box(box))
     embedder = load_model(model, backend=backend, device=device)
     typer.echo(one_line(f"model {embedder.name}, {getattr(embedder, 'backend', 'numpy')}"))
-    folder, failed, total = store or default_store_folder(os.environ), 0, 0
+    folder, failed, total = store or usable_store_folder(os.environ), 0, 0
     with progress_bars() as progress:
         for outcome in embed_files(tuple(videos), embedder, folder, options, progress):
             progress.clear()

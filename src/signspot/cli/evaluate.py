@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -14,9 +13,8 @@ from rich.text import Text
 
 from signspot.cli.option_groups import grouped
 from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import STRIDE, TRUST, give_json, refuse_json, say
+from signspot.cli.shared_options import STRIDE, TRUST, default_store, give_json, refuse_json, say
 from signspot.errors import InputError
-from signspot.features.store import default_store_folder
 
 if TYPE_CHECKING:
     from signspot.workflows.evaluate import Evaluation, EvaluationRequest
@@ -49,7 +47,7 @@ class TestSet:
             corpus=self.corpus,
             dictionary=self.dictionary,
             corpus_split=self.corpus_split,
-            store=None if self.test is not None else self.store or default_store_folder(os.environ),
+            store=None if self.test is not None else self.store or default_store(""),
             isolated=not self.trust,
         )
 

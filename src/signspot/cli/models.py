@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.cli.progress import progress_bars
-from signspot.cli.show import print_json
-from signspot.errors import one_line
+from signspot.cli.show import print_json, warn
+from signspot.errors import EnvironmentProblem, one_line
 from signspot.models.zoo import models_folder
 
 app = typer.Typer(help="Work with models.", no_args_is_help=True, rich_markup_mode=None)
@@ -26,7 +26,12 @@ def list_command(json_target: Path | None = _JSON) -> None:
     """List the models on this computer and those that can be fetched."""
     from signspot.workflows.models import list_models
 
-    models = list_models(models_folder(os.environ))
+    folder = None
+    try:
+        folder = models_folder(os.environ)
+    except EnvironmentProblem as error:
+        warn(f"{error.where} {error.what}: imported ones are not listed")
+    models = list_models(folder)
     if json_target is not None:
         names = ("name", "what", "is_here")
         print_json([{name: getattr(model, name) for name in names} | {"path": _text(model.path)} for model in models])

@@ -12,8 +12,8 @@ import typer
 from signspot.atomic import refuse_existing
 from signspot.cli.show import print_json, warn
 from signspot.domain.boxes import SignerBox
-from signspot.errors import InputError, one_line
-from signspot.features.store import default_store_folder
+from signspot.errors import EnvironmentProblem, InputError, one_line
+from signspot.features.store import usable_store_folder
 from signspot.formats.safe_json import write_json
 from signspot.models.zoo import COLOUR_MODEL
 from signspot.workflows.footage import FootageRequest
@@ -63,7 +63,13 @@ RIGHTS_CLEARED = typer.Option(
 
 def default_store(model: str) -> Path | None:
     """Where vectors are kept unless the user says otherwise; the colours of a video are not worth keeping."""
-    return None if model == COLOUR_MODEL else default_store_folder(os.environ)
+    if model == COLOUR_MODEL:
+        return None
+    try:
+        return usable_store_folder(os.environ)
+    except EnvironmentProblem as error:
+        warn(f"{error.where}: {error.what}: vectors are not kept (--store DIR keeps them)")
+        return None
 
 
 def signer_box(text: str | None) -> SignerBox | None:

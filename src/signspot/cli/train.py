@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.cli.progress import Bars, progress_bars
+from signspot.cli.shared_options import default_store
 from signspot.cli.show import print_json
 from signspot.errors import InputError, one_line
-from signspot.features.store import default_store_folder
 from signspot.models.zoo import model_path
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def material_command(
         corpus=corpus,
         dictionary=dictionary,
         out=out,
-        store=None if no_store else store or default_store_folder(os.environ),
+        store=None if no_store else store or default_store(""),
         wordnet=_wordnet(synonyms),
         overwrite=overwrite,
     )

@@ -28,7 +28,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from signspot.atomic import atomic_output, explained, flush
+from signspot.atomic import atomic_output, explained, flush, own_folder, refuse_unwritable
 from signspot.domain.tracks import EmbeddingTrack
 from signspot.errors import EnvironmentProblem, InputError, SignspotError, one_line
 from signspot.features.catalogue import MIGRATIONS, Access, Catalogue
@@ -108,12 +108,21 @@ class StoreSummary:
 
 def default_store_folder(environment: Mapping[str, str]) -> Path:
     """Where features are kept unless the user says otherwise: `$XDG_CACHE_HOME/signspot` or ~/.cache/signspot."""
-    cache = Path(environment.get("XDG_CACHE_HOME", ""))
-    if cache.is_absolute():  # the specification has relative ones ignored
-        return cache / "signspot"
-    if not environment.get("HOME"):
-        raise EnvironmentProblem("HOME", "is not set, so there is no place for stored features", "name a folder")
-    return Path(environment["HOME"]) / ".cache" / "signspot"
+    try:
+        return own_folder(environment, "XDG_CACHE_HOME", ".cache") / "signspot"
+    except EnvironmentProblem as error:
+        what = f"{error.what}, so there is no place for stored features"
+        raise EnvironmentProblem(error.where, what, "name a folder with --store") from error
+
+
+def usable_store_folder(environment: Mapping[str, str]) -> Path:
+    """The default folder, where it can be written; raises EnvironmentProblem otherwise."""
+    folder = default_store_folder(environment)
+    try:
+        refuse_unwritable(folder)
+    except EnvironmentProblem as error:
+        raise EnvironmentProblem(folder, error.what, "name a folder with --store") from error
+    return folder
 
 
 def open_store(folder: Path, options: StoreOptions = StoreOptions()) -> FeatureStore:

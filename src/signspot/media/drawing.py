@@ -6,17 +6,24 @@ that figures share. Times inside the figures are seconds of media time.
 
 from __future__ import annotations
 
+import logging
+import os
+import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from signspot.atomic import own_folder, refuse_unwritable
 from signspot.domain.dictionary import Entry
 from signspot.domain.results import VideoAnswer, WordAnswer
+from signspot.errors import EnvironmentProblem
+from signspot.interrupts import gone_at_the_end
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,8 +141,25 @@ def tick_step(seconds: float, at_most: int) -> float:
     return next((step for step in _TICK_STEPS if seconds / step <= at_most), seconds / at_most)
 
 
+@cache
+def matplotlib_folder() -> Path:
+    """Where matplotlib keeps its list of fonts: as the user says, else beside what we keep, else for this run only."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of folders and of fonts
+    if chosen := os.environ.get("MPLCONFIGDIR"):
+        return Path(chosen)
+    try:
+        folder = own_folder(os.environ, "XDG_CACHE_HOME", ".cache") / "signspot" / "matplotlib"
+        refuse_unwritable(folder)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the store lies there too
+    except (EnvironmentProblem, OSError):
+        folder = Path(tempfile.mkdtemp(prefix="signspot-matplotlib-"))
+        gone_at_the_end(folder)
+    return folder
+
+
 def blank_figure(width_inches: float, height_inches: float, dpi: float) -> Figure:
     """An empty white figure that belongs to no window."""
+    os.environ["MPLCONFIGDIR"] = str(matplotlib_folder())
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

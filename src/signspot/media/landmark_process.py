@@ -17,6 +17,7 @@ import numpy as np
 
 from signspot.domain.tracks import LANDMARK_DIM, FloatArray, Pixels
 from signspot.errors import EnvironmentProblem, MissingExtra, VideoError
+from signspot.media.drawing import matplotlib_folder
 from signspot.media.landmark_child import ANSWER_BYTES, PICTURE_SIZE
 
 _COMMAND = ("-P", "-m", "signspot.media.landmark_child")  # -P: a json.py in the working folder is not imported
@@ -106,6 +107,7 @@ class LandmarkDetector:
                 stdout=subprocess.PIPE,
                 stderr=self._log,
                 bufsize=0,
+                env={**os.environ, "MPLCONFIGDIR": str(matplotlib_folder())},  # the detector imports matplotlib
                 start_new_session=True,  # Ctrl-C reaches the reader, which ends this process in order
             )
         except OSError as error:

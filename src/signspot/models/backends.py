@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -25,6 +26,7 @@ from signspot.models.openvino_graph import openvino_model
 Program = Callable[..., tuple[Tensor, ...]]
 Choice = Literal["auto", "torch", "openvino", "openvino-bf16"]
 
+_TELEMETRY = "openvino_telemetry"
 _LAYOUTS = {4: torch.channels_last, 5: torch.channels_last_3d}  # by the number of axes: what convolutions like best
 
 
@@ -144,10 +146,17 @@ def choose_backend(choice: str = "auto", *, device: str = "cpu") -> Backend:
 
 
 def _openvino() -> ModuleType:
+    # Its telemetry writes into the home folder as it is imported, and may send: without that package it does neither.
+    silenced = "openvino" not in sys.modules and _TELEMETRY not in sys.modules
+    if silenced:
+        sys.modules[_TELEMETRY] = None  # type: ignore[assignment]
     try:
         import openvino
     except ImportError as error:
         raise MissingExtra.named("the backend openvino", "openvino") from error
+    finally:
+        if silenced:
+            sys.modules.pop(_TELEMETRY, None)
     module: ModuleType = openvino
     return module
 

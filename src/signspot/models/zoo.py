@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from signspot.atomic import own_folder
 from signspot.domain.tracks import Embedder
 from signspot.errors import EnvironmentProblem, InputError, SignspotError
 from signspot.models.colour import ColourEmbedder
@@ -35,12 +37,11 @@ class KnownModel:
 
 def models_folder(environment: Mapping[str, str]) -> Path:
     """Where imported models are kept: `$XDG_DATA_HOME/signspot/models` or ~/.local/share/signspot/models."""
-    data = Path(environment.get("XDG_DATA_HOME", ""))
-    if data.is_absolute():
-        return data / "signspot" / "models"
-    if not environment.get("HOME"):
-        raise EnvironmentProblem("HOME", "is not set, so there is no place for models", "name the model by its path")
-    return Path(environment["HOME"]) / ".local" / "share" / "signspot" / "models"
+    try:
+        return own_folder(environment, "XDG_DATA_HOME", ".local/share") / "signspot" / "models"
+    except EnvironmentProblem as error:
+        what, fix = f"{error.what}, so there is no place for models", "set it, or name the model by its path"
+        raise EnvironmentProblem(error.where, what, fix) from error
 
 
 def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", folder: Path | None = None) -> Embedder:
@@ -60,12 +61,15 @@ def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", 
     return embedder_from_checkpoint(path, backend=backend, device=device)
 
 
-def known_models(folder: Path) -> tuple[KnownModel, ...]:
+def known_models(folder: Path | None) -> tuple[KnownModel, ...]:
     """The built-in models, the shipped ones and those in `folder`; a file that is no model is said to be none."""
     from signspot.models.checkpoints import read_card
 
     found = [KnownModel(name, what) for name, (what, _) in _BUILT_IN.items()]
-    for path in (*sorted(_SHIPPED.glob(f"*{SUFFIX}")), *sorted(folder.glob(f"*{SUFFIX}"))):
+    kept: list[Path] = []
+    with suppress(OSError):  # somebody else's home
+        kept = sorted(folder.glob(f"*{SUFFIX}")) if folder is not None else []
+    for path in (*sorted(_SHIPPED.glob(f"*{SUFFIX}")), *kept):
         try:
             card = read_card(path)
             what = f"{card.architecture}, from {card.created_from or 'unknown'}"
@@ -74,6 +78,14 @@ def known_models(folder: Path) -> tuple[KnownModel, ...]:
         except SignspotError as error:
             found.append(KnownModel(path.stem, f"cannot be used: {error.what}", path))
     return tuple(found)
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; one in a folder that may not be read is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def model_path(name: str | Path, folder: Path | None = None) -> Path:
@@ -86,7 +98,7 @@ def model_path(name: str | Path, folder: Path | None = None) -> Path:
     if (shipped := _SHIPPED / f"{name}{SUFFIX}").is_file():
         return shipped
     kept = (folder or models_folder(os.environ)) / f"{name}{SUFFIX}"
-    if not kept.is_file():
+    if not is_there(kept):
         what = "no model of this name is on this computer"
         raise InputError(name, what, "`signspot models list` shows those that are and those that can be fetched")
     return kept

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from signspot.errors import InputError, readable_size
+from signspot.atomic import output_folder, refuse_unwritable
+from signspot.errors import EnvironmentProblem, InputError, SignspotError, readable_size
 from signspot.models.checkpoints import ImportOptions, ImportReport, import_checkpoint
 from signspot.models.downloads import BASE_URL, DOWNLOADS, Download, fetch
 from signspot.models.zoo import SUFFIX, KnownModel, known_models
@@ -21,8 +22,8 @@ class Brought:
     report: ImportReport | None = None  # None: fetched, but no model
 
 
-def list_models(folder: Path) -> tuple[KnownModel, ...]:
-    """The models on this computer, then those that can be fetched."""
+def list_models(folder: Path | None) -> tuple[KnownModel, ...]:
+    """The models on this computer, `folder` being that of the imported ones, then those that can be fetched."""
     here = known_models(folder)
     names = {model.name for model in here}
     there = (KnownModel(n, _described(d), is_here=False) for n, d in DOWNLOADS.items() if n not in names)
@@ -33,7 +34,7 @@ def import_model(source: Path, folder: Path, name: str, options: ImportOptions =
     """Read old weights safely and keep them as a model of ours called `name`."""
     if not name or "/" in name or "\\" in name or name.startswith("."):
         raise InputError(name or "name", "is no name for a model", "use letters, digits and dashes")
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
     path = folder / f"{name}{SUFFIX}"
     return Brought(path, import_checkpoint(source, path, options))
 
@@ -43,12 +44,21 @@ def fetch_model(
 ) -> Brought:
     """Download a released file, check its hash, and import it if it is a model."""
     downloads = folder / "downloads"
-    downloads.mkdir(parents=True, exist_ok=True)
+    _make(downloads)
     path = fetch(name, downloads, base_url=base_url, progress=_bytes_of(name, progress))
     if not DOWNLOADS[name].is_model:
         return Brought(path)
     options = ImportOptions(training_data=DOWNLOADS[name].what, licence="not stated by its source", overwrite=overwrite)
     return import_model(path, folder, name, options)
+
+
+def _make(folder: Path) -> None:
+    try:
+        refuse_unwritable(folder)
+        output_folder(folder)
+    except SignspotError as error:
+        fix = "set HOME or XDG_DATA_HOME to a folder that may be written"
+        raise EnvironmentProblem(folder, f"there is no place for models: it {error.what}", fix) from error
 
 
 def _described(download: Download) -> str:

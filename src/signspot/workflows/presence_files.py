@@ -12,7 +12,7 @@ from signspot.domain.tracks import Embedder
 from signspot.errors import SignspotError
 from signspot.evaluation.presence import Calibration
 from signspot.formats.calibration_file import SUFFIX, read_calibration
-from signspot.models.zoo import model_path, models_folder
+from signspot.models.zoo import is_there, model_path, models_folder
 from signspot.workflows.spot import check_fingerprint
 
 
@@ -32,7 +32,7 @@ def calibration_for(model: Embedder, named: Path | None, model_name: str) -> Cal
         check_fingerprint(calibration, model)
         return calibration
     for path in _places(model, model_name):
-        if path.is_file():
+        if is_there(path):
             found = read_calibration(path)
             if found.fingerprint == model.fingerprint:
                 return found
