@@ -3,6 +3,7 @@ PYTHON ?= python3.11
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.ready-demo
 
 .PHONY: help venv demo test lint bench soak experiments model docs clean
 .DEFAULT_GOAL := help
@@ -10,15 +11,22 @@ READY := $(VENV)/.ready
 help: ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
 
-$(READY): pyproject.toml
+$(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || { echo "signspot needs Python 3.11 or newer; set PYTHON=/path/to/python" >&2; exit 3; }
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV)
+
+# The tests watch every optional library; the demo needs none but the one that makes it faster.
+$(READY): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(DEMO_READY)
+
+$(DEMO_READY): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[openvino]'
 	@touch $@
 
-venv: $(READY) ## set up .venv, without running anything
+venv: $(DEMO_READY) ## set up .venv, without running anything
 
-demo: $(READY) ## find signs in a generated video; writes demo/
+demo: $(DEMO_READY) ## find signs in a generated video; writes demo/
 	$(BIN)/signspot demo demo
 
 test: lint ## every check of a change, under 10 minutes on 2 cores

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from signspot.errors import EnvironmentProblem, InputError, MissingExtra
-from signspot.models.backends import Backend, OpenVinoBackend, TorchBackend, choose_backend
+from signspot.models.backends import Backend, OpenVinoBackend, TorchBackend, _openvino, choose_backend
 from signspot.models.zoo import load_model
 
 HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
@@ -78,9 +78,7 @@ def test_without_openvino_the_automatic_choice_is_torch(monkeypatch: pytest.Monk
 
 @needs_openvino
 def test_bf16_runs_where_the_processor_can_and_says_so_where_not() -> None:
-    import openvino
-
-    if "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+    if "BF16" in _openvino().Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         assert choose_backend("openvino-bf16").name == "openvino-bf16"
         rng = np.random.default_rng(0)
         frames = rng.integers(0, 256, (4, 1, 8, 8, 3), dtype=np.uint8).repeat(16, axis=1)

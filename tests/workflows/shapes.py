@@ -67,7 +67,10 @@ def make_shape_corpus(folder: Path, *, times: bool, n_train: int = 2) -> ShapeCo
 
 def _episode(path: Path, rng: np.random.Generator) -> tuple[Signed, ...]:
     frames, signed = _still(_PAUSE, rng), []
-    for word in (*rng.permutation(WORDS), *rng.permutation(WORDS)):
+    first, second = rng.permutation(WORDS), rng.permutation(WORDS)
+    if first[-1] == second[0]:  # signed twice in a row, each of the two signs would be near both subtitles
+        second = second[::-1]
+    for word in (*first, *second):
         start = len(frames)
         frames += _signed(str(word), _SIGN, rng)
         signed.append(Signed(str(word), start, len(frames)))

@@ -146,7 +146,8 @@ def choose_backend(choice: str = "auto", *, device: str = "cpu") -> Backend:
 
 
 def _openvino() -> ModuleType:
-    # Its telemetry writes into the home folder as it is imported, and may send: without that package it does neither.
+    # `import openvino` loads its converter, which reports every import to an analytics server and keeps an id of this
+    # computer in ~/intel. Where its reporting package cannot be imported, it falls back to one that does nothing.
     silenced = "openvino" not in sys.modules and _TELEMETRY not in sys.modules
     if silenced:
         sys.modules[_TELEMETRY] = None  # type: ignore[assignment]
