@@ -152,8 +152,46 @@ def test_a_file_with_fewer_points_leaves_the_others_out(tmp_path: Path) -> None:
     whole = recipe(3)
     made = replace(whole, places=whole.places[:, :, :23], confidence=whole.confidence[:, :, :23], parts=parts)
     points = read_pose(stored(tmp_path, bytes(made))).track.points
-    assert np.allclose(points, mapped_by_hand(made), rtol=1e-6)
+    expected = mapped_by_hand(made)
+    expected[:, 64:66], expected[:, 67] = expected[:, 195:197], 1  # only the wrist, which the hand has, is not left out
+    assert np.allclose(points, expected, rtol=1e-6)
     assert points[:, 44:48].all() and not points[:, :44].any()
+
+
+def armless(whole: SignerLandmarks) -> SignerLandmarks:
+    """The same without the wrists of the body."""
+    points = whole.track.points.copy()
+    points[:, 60:68] = 0
+    return replace(whole, track=replace(whole.track, points=points))
+
+
+def test_a_body_without_wrists_has_those_of_its_hands(tmp_path: Path) -> None:
+    whole = some_landmarks(60, 5)
+    points = whole.track.points
+    points[:, :132] = np.tile(points[0, :132] + 0.001, (60, 1))
+    points[20:26] = 0  # nobody: nothing is put there
+    points[30:40, 195:] = 0  # the right hand is lost for a moment, and hangs at the end
+    points[50:, 195:] = 0
+    points[:, 132:195] = 0  # the left hand is never found
+    points[40, 195:198], points[29, 195:198] = (0.5, 0.4, 0.1), (0.3, 0.6, 0.1)
+    points[40, 198:], points[29, 198:] = 0.2, 0.2
+    write_pose(armless(whole), tmp_path / "clip.pose")
+    read = read_pose(tmp_path / "clip.pose").track.points
+    right, left, hand = read[:, 64:68], read[:, 60:64], read[:, 195:]
+    found = hand.any(axis=1) & read[:, :132].any(axis=1)
+    assert found.any() and np.array_equal(right[found, :2], hand[found, :2]) and (right[found, 3] == 1).all()
+    assert np.allclose(right[30:40, 0], np.linspace(0.3, 0.5, 12)[1:-1], atol=1e-5) and (right[30:40, 3] < 0.3).all()
+    assert not read[20:26].any()
+    shoulder, elbow = read[55, 48:50], read[55, 56:58]
+    assert np.allclose(right[55, :2] - elbow, 0.7 * (elbow - shoulder) + 0.2 * (read[55, 44:46] - shoulder), atol=1e-5)
+    assert left[:20, :2].any() and (left[:, 3] < 0.3).all(), "a place that nobody calls seen"
+
+
+def test_hands_alone_are_no_body(tmp_path: Path) -> None:
+    whole = some_landmarks(20, 3)
+    whole.track.points[:, :132] = 0
+    write_pose(whole, tmp_path / "clip.pose")
+    assert not read_pose(tmp_path / "clip.pose").track.points[:, :132].any()
 
 
 def test_a_file_without_depth_has_none(tmp_path: Path) -> None:

@@ -122,6 +122,15 @@ def test_a_clip_without_wrists_is_kept_whole_with_a_remark() -> None:
     assert (trim.kept, trim.remark) == (FrameSpan(0, 30), NO_WRISTS)
 
 
+def test_a_wrist_that_the_body_never_shows_is_that_of_its_hand() -> None:
+    clip = signed_clip(np.random.default_rng(5))
+    points = clip.points.copy()
+    for wrist, hand in ((60, 132), (64, 195)):
+        points[:, hand : hand + 2] = points[:, wrist : wrist + 2]
+        points[:, wrist + 3] = 0.1
+    assert trim_by_landmarks(track(points), 1.0).kept == trim_by_landmarks(track(clip.points), 1.0).kept
+
+
 @pytest.mark.parametrize("black", [0, 3])
 def test_a_fade_in_is_no_motion(black: int) -> None:
     rng = np.random.default_rng(3)

@@ -9,6 +9,8 @@
 Points are told apart by name, so that files with fewer of them, or with a face, can be read. A file has a frame rate
 and no clock: frame k at 25 fps belongs to frame k of the video it was made of. Whatever the rate of the file, frames
 are picked as the reader of videos picks pictures: the nearest in time, nothing interpolated, what is missing stays so.
+Only the ends of arms are never left out, which would bend to the corner of the picture: a wrist that the body lacks is
+that of its hand, and where the hand is not found either, it is guessed and not called visible.
 """
 
 from __future__ import annotations
@@ -50,6 +52,13 @@ _LONGEST = 6 * 3600 * FRAME_RATE  # frames: what is held in memory
 _LARGEST_SIDE = 65535  # pixels, of what the format can say
 _SLOWEST, _FASTEST = 1.0, 1000.0  # frames a second
 _SMALLEST_BODY = 4.0  # pixels: a "body" that is smaller is told in fractions of the picture
+_ARMS = ((12, 11, 13, 15), (11, 12, 14, 16))  # other shoulder, shoulder, elbow, wrist of the pose: left, right
+_LOWERED = (
+    0.7,
+    0.2,
+)  # from the elbow, in upper arms along it and shoulder widths inward: where hidden wrists are (WLASL)
+_GUESSED = 0.2  # visibility, as a detector gives it to hidden wrists: less than whatever counts as seen
+_SHORT_GAP = FRAME_RATE  # frames: hands that are lost for longer may have been lowered
 _COLOUR = (255, 0, 0)
 _EARLIEST, _LATEST = 0.01, 100.0  # no version is earlier, or will ever be later
 _DAMAGED = "get the file again, or make it again with `signspot landmarks --overwrite`"
@@ -99,7 +108,7 @@ def read_pose(path: Path, video_id: str = "") -> SignerLandmarks:
     except OSError as error:
         raise unreadable(path, error) from error
     frames, times_ms = _ticks(header)
-    points = _in_fractions(points, header, path)[frames]
+    points = _with_wrists(_in_fractions(points, header, path)[frames])
     track = LandmarkTrack(video_id or path.stem, TimeAxis(times_ms), points)
     return SignerLandmarks(track, max(1, header.width), max(1, header.height))
 
@@ -154,6 +163,37 @@ def _joined(places: FloatArray, confidence: FloatArray) -> FloatArray:
     visible = np.where(sound, np.minimum(confidence, 1), np.float32(0))[:, :n_pose, None]
     pose = np.concatenate([kept[:, :n_pose], visible], axis=-1).reshape(n, POSE_NUMBERS)
     return np.concatenate([pose, kept[:, n_pose:].reshape(n, 2 * HAND_NUMBERS)], axis=1, dtype=np.float32)
+
+
+def _with_wrists(points: FloatArray) -> FloatArray:
+    """Landmarks (n, 258) at 25 a second in which every arm of a body has an end."""
+    pose = points[:, :POSE_NUMBERS].reshape(len(points), len(POSE_POINTS), 4).copy()
+    hands = points[:, POSE_NUMBERS:].reshape(len(points), 2, len(HAND_POINTS), 3)
+    has_body = pose[..., 3].any(axis=1)  # a wrist alone would be a body without shoulders
+    for side, (*_, wrist) in enumerate(_ARMS):
+        taken = has_body & (pose[:, wrist, 3] == 0) & hands[:, side].any(axis=(1, 2))
+        pose[taken, wrist, :2], pose[taken, wrist, 3] = hands[taken, side, 0, :2], 1
+        _guess_wrist(pose, side, np.flatnonzero(has_body & (pose[:, wrist, 3] == 0)))
+    return np.concatenate([pose.reshape(len(points), POSE_NUMBERS), points[:, POSE_NUMBERS:]], axis=1)
+
+
+def _guess_wrist(pose: FloatArray, side: int, lost: npt.NDArray[np.int64]) -> None:
+    """Put a wrist of the pose (n, 33, 4) into some frames: between its neighbours in time, or where a lowered arm ends.
+
+    An arm without an elbow keeps its nearest wrist, and has none where it is never seen.
+    """
+    other, shoulder, elbow, wrist = (pose[:, point] for point in _ARMS[side])
+    known = np.flatnonzero(wrist[:, 3] > 0)
+    lowered = lost[((other[lost, 3] > 0) & (shoulder[lost, 3] > 0) & (elbow[lost, 3] > 0))]
+    if len(known):
+        wrist[lost, :2] = np.stack([np.interp(lost, known, wrist[known, axis]) for axis in (0, 1)], axis=1)
+        wrist[lost, 3] = _GUESSED
+        later = np.searchsorted(known, lowered)
+        gap = known[np.minimum(later, len(known) - 1)] - known[np.maximum(later - 1, 0)]
+        lowered = lowered[(later == 0) | (later == len(known)) | (gap > _SHORT_GAP)]
+    along, inward = ((one[lowered, :2] - shoulder[lowered, :2]) for one in (elbow, other))
+    wrist[lowered, :2] = elbow[lowered, :2] + _LOWERED[0] * along + _LOWERED[1] * inward
+    wrist[lowered, 3] = _GUESSED
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from signspot.media.signer_box import box_of_motion
 
 REFERENCE_HEIGHT = 360  # pixels, of the released dictionary's videos
 WRISTS = (15, 16)  # of the pose
+_FIRST_OF_HANDS = (132, 195)  # of the 258 numbers: the x of their wrists
 _LEAST_VISIBILITY = 0.3
 _LONGEST_HOLD = 4  # frames one picture of a slow video is shown: about 6 pictures a second
 _SHORTEST = 4  # frames: less is a glitch of the detector, no sign
@@ -74,11 +75,14 @@ def trim_clip(path: Path, options: TrimOptions = TrimOptions(), *, isolated: boo
 
 
 def trim_by_landmarks(track: LandmarkTrack, aspect: float, options: TrimOptions = TrimOptions()) -> Trim:
-    """Trim by the wrists; `aspect` is the width of the picture over its height."""
+    """Trim by the wrists, or by those of the hands where the body shows none; `aspect` is picture width over height."""
     if not (np.isfinite(aspect) and aspect > 0):
         raise ValueError(f"a picture of aspect {aspect}")
     n_frames = len(track.axis)
     places = [place for place in (_wrist(track.points, wrist, aspect) for wrist in WRISTS) if place is not None]
+    if not places:
+        hands = (_path(track.points[:, first : first + 2], aspect) for first in _FIRST_OF_HANDS)
+        places = [place for place in hands if place is not None]
     if not places:
         return Trim(FrameSpan(0, n_frames), n_frames, NO_WRISTS)
     noise = max(_jitter(place) for place in places)
@@ -104,12 +108,19 @@ def trim_by_motion(
 
 
 def _wrist(points: FloatArray, wrist: int, aspect: float) -> Floats | None:
-    """The path (n_frames, 2) of a wrist in pixels at 360 high, smoothed; gaps bridged; None if it is never seen."""
-    x, y, _, visibility = points[:, 4 * wrist : 4 * wrist + 4].astype(np.float64).T
-    seen = np.isfinite(x) & np.isfinite(y) & ((x != 0) | (y != 0)) & ~(visibility < _LEAST_VISIBILITY)
+    """The path of a wrist of the body."""
+    places = points[:, 4 * wrist : 4 * wrist + 4]
+    hidden = places[:, 3] < _LEAST_VISIBILITY
+    return _path(np.where(hidden[:, None], 0, places[:, :2]), aspect)
+
+
+def _path(places: FloatArray, aspect: float) -> Floats | None:
+    """Places (n_frames, 2), zeros where unseen, in pixels at 360 high; gaps bridged; None if it is never seen."""
+    x, y = places.astype(np.float64).T
+    seen = np.isfinite(x) & np.isfinite(y) & ((x != 0) | (y != 0))
     if not seen.any():
         return None
-    frames = np.arange(len(points))
+    frames = np.arange(len(places))
     path = np.stack([np.interp(frames, frames[seen], axis[seen]) for axis in (x * aspect, y)], axis=1)
     return path * REFERENCE_HEIGHT
 

@@ -95,7 +95,7 @@ def landmarks_name(video: Path) -> str:
     """What the landmarks of a video are filed under: the content of its .pose file, or else the detector."""
     beside = landmark_file_of(video)
     if beside is not None:
-        return f"pose {media_sha256(beside)}"
+        return f"pose with wrists {media_sha256(beside)}"  # as read: `read_pose` completes arms
     try:
         return detector_name()
     except MissingExtra as error:
