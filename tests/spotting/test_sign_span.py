@@ -7,7 +7,7 @@ import pytest
 
 from signspot.domain.spans import FrameSpan
 from signspot.spotting.multi_rate import points_at
-from signspot.spotting.sign_span import sign_span, sign_window, signing_span
+from signspot.spotting.sign_span import has_raised_hand, sign_span, sign_window, signing_span
 
 LEFT, RIGHT = slice(132, 195), slice(195, 258)
 
@@ -93,3 +93,49 @@ def test_where_hardly_anything_is_left_the_raised_frames_count() -> None:
     assert sign_span(resting(30, slice(12, 14))) == FrameSpan(0, 30)
     assert sign_span(resting(30, slice(0, 0))) == FrameSpan(0, 30)
     assert sign_span(np.zeros((7, 258), np.float32)) == FrameSpan(0, 7)
+
+
+def low_sign(n_before: int, n_signed: int, n_after: int, *, out: float = 0.12) -> np.ndarray:
+    """Both hands before the belly, mostly near where they rest, going to and fro three times between two rests."""
+    points = resting(n_before + n_signed + n_after, slice(0, 0))
+    pose, turns = points[:, :132].reshape(-1, 33, 4), 6 * np.pi * np.arange(n_signed) / n_signed
+    sideways = 0.07 * np.sin(turns) + out * np.exp(-((np.arange(n_signed) - n_signed / 2) ** 2) / 20)  # 0.4 is a width
+    for part, wrist, side in ((LEFT, 15, 1), (RIGHT, 16, -1)):
+        pose[n_before : n_before + n_signed, wrist, 0] += side * sideways
+        points[:, part].reshape(-1, 21, 3)[..., :2] = pose[:, None, wrist, :2]
+    return points
+
+
+@pytest.mark.parametrize(("n_before", "n_after"), [(0, 0), (20, 20), (3, 15)])
+def test_a_low_sign_of_both_hands_is_no_rest(n_before: int, n_after: int) -> None:
+    points = low_sign(n_before, 45, n_after)
+    span = sign_span(points)
+    assert span.start <= n_before + 5 and span.stop >= n_before + 40
+    assert len(span) <= 46 + (n_before if n_before < 10 else 0) + (n_after if n_after < 10 else 0)
+
+
+def test_hands_that_are_low_and_still_rest_even_if_they_move_now_and_then() -> None:
+    points = resting(80, slice(40, 60))
+    points[20:40, :132].reshape(-1, 33, 4)[:, 15:17, 0] += 0.03  # a sixth of the way to and fro
+    for part in (LEFT, RIGHT):
+        points[20:40, part].reshape(-1, 21, 3)[..., 0] += 0.03
+    span = sign_span(points)
+    assert abs(span.start - 40) <= 1 and abs(span.stop - 60) <= 1
+
+
+def test_what_is_no_number_was_not_found() -> None:
+    points = resting(60, slice(20, 40))
+    span = sign_span(points)
+    points[5, 44], points[30, 140], points[33, 200] = np.nan, np.inf, np.nan
+    assert sign_span(points) == span and has_raised_hand(points)
+    assert sign_span(np.full((20, 258), np.nan, np.float32)) == FrameSpan(0, 20)
+
+
+def test_a_hand_is_raised_where_it_is_found_above_the_belly() -> None:
+    held = np.repeat(resting(1, slice(0, 0), low=0.3), 20, axis=0)  # at the ear, without moving
+    assert has_raised_hand(held)
+    held[4:, 132:] = 0  # a wrist alone may be a guess of the detector
+    assert not has_raised_hand(held)
+    assert not has_raised_hand(resting(40, slice(0, 0)))  # before the belly
+    assert not has_raised_hand(signer(40, slice(0, 0)))  # hanging
+    assert not has_raised_hand(np.zeros((40, 258), np.float32))
