@@ -297,3 +297,27 @@ def test_bad_landmarks_cost_one_line(desk: Path, tmp_path: Path, capsys: pytest.
         printed = capsys.readouterr()
         assert said in printed.err, printed.err
         assert name != "nobody" or "no window could be compared" in printed.out
+
+
+def test_every_recording_is_looked_up_or_refused_in_one_line(
+    desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one_hand, gaps, held = sign(0), sign(0), np.repeat(sign(0, 1), 20, axis=0)
+    one_hand[:, 60:64], one_hand[:, 132:195] = 0, 0
+    gaps[np.random.default_rng(0).random(gaps.shape) < 0.02] = np.nan
+    for name, points, code, said in (
+        ("empty", sign(0, 1)[:0], 2, "nobody is found"),
+        ("short", sign(0, 7), 2, "short.pose is too short (7 frames, 0.3 s)"),
+        ("just long enough", sign(0, 8), 0, ""),
+        ("one hand", one_hand, 0, ""),
+        ("gaps", gaps, 0, ""),
+        ("no numbers", np.full((24, 258), np.nan, np.float32), 2, "nobody is found"),
+        ("hands only", np.where(np.arange(258) < 132, 0, sign(0)).astype(np.float32), 2, "nobody is found"),
+        ("held", held, 0, ""),
+        ("idle", resting(40), 2, "nothing was looked up: no hand is raised or moves"),
+    ):
+        recording = write(points, tmp_path / f"{name}.pose")
+        assert run("lookup", recording, "-d", desk / "dictionary", "--no-store") == code, name
+        printed = capsys.readouterr()
+        assert said in printed.err.splitlines()[-1], printed.err
+        assert code or "dictionary entry" in printed.out, name

@@ -13,8 +13,9 @@ from signspot.domain.words import Word
 from signspot.errors import VideoError
 from signspot.formats.pose_files import read_pose, write_pose
 from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
-from signspot.models.landmark_embedder import LandmarkEmbedder
+from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.landmark_encoder import LandmarkEncoder, LandmarkEncoderConfig
+from signspot.models.zoo import model_path
 from signspot.workflows.entry_shelf import shelf_of
 from signspot.workflows.landmark_signs import HANDS_OUT, NO_HANDS, NOBODY, LandmarkSigns, doubts_of
 from signspot.workflows.lookup import LookupOptions, look_up
@@ -114,14 +115,95 @@ def test_a_clip_too_short_for_a_sign_is_refused(signs: LandmarkSigns, tmp_path: 
 
 
 def test_recordings_without_motion_that_are_too_short_or_too_long_say_so(signs: LandmarkSigns, tmp_path: Path) -> None:
-    still = np.repeat(signing(1), 30, axis=0)
-    for name, points, said in (("still", still, "nothing moves"), ("short", signing(4), "too short (4 frames")):
+    for name, points, said in (
+        ("hanging", resting(30), "no hand is raised"),
+        ("before the belly", np.repeat(low(1), 30, axis=0), "no hand is raised"),
+        ("short", signing(4), "too short (4 frames"),
+    ):
         write_pose(landmarks(points), tmp_path / f"{name}.pose")
         recorded = signs.recorded(tmp_path / f"{name}.pose")
         assert said in recorded.faults[0] and recorded.vectors.shape == (0, 16)
     write_pose(landmarks(signing(600)), tmp_path / "long.pose")
     with pytest.raises(VideoError, match="longer than 20 s"):
         signs.recorded(tmp_path / "long.pose")
+
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "pose_files"
+
+
+def without_wrists(file: Path, folder: Path) -> Path:
+    """The landmarks of a file again, without the wrists of the body."""
+    seen = read_pose(file)
+    points = seen.track.points.copy()
+    points[:, 60:68] = 0
+    write_pose(replace(seen, track=replace(seen.track, points=points)), folder / file.name)
+    return folder / file.name
+
+
+@pytest.fixture(scope="module")
+def trained() -> LandmarkSigns:
+    return LandmarkSigns(landmark_embedder_from_checkpoint(model_path("landmark-v1")))
+
+
+def test_signs_are_found_in_landmarks_whose_body_has_no_wrists(
+    dictionary: Dictionary, trained: LandmarkSigns, tmp_path: Path
+) -> None:
+    filled = shelf_of(dictionary, trained)
+    for entry in dictionary:
+        assert entry.video is not None
+        found = look_up(without_wrists(entry.video, tmp_path), trained, filled)
+        assert found.faults == () and found.guesses[0].entry == entry and found.guesses[0].cosine > 0.98
+        assert found.trim.kept.start == look_up(entry.video, trained, filled).trim.kept.start
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="needs shared/data/pose_files")
+def test_real_signs_look_the_same_without_the_wrists_of_the_body(trained: LandmarkSigns, tmp_path: Path) -> None:
+    for name, least in (
+        ("essen", 0.97),
+        ("kleine", 0.97),
+        ("pizza", 0.97),
+        ("kinder", 0.85),
+    ):  # its left hand is never found
+        whole = trained.recorded(REAL / f"{name}.pose")
+        less = trained.recorded(without_wrists(REAL / f"{name}.pose", tmp_path))
+        assert less.faults == () and float((whole.vectors[0] * less.vectors[0]).sum()) > least, name
+
+
+def low(n_frames: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Somebody who is found, with both hands before the belly."""
+    points = sign(0, n_frames)
+    points[:, [61, 65]] = 0.75  # the shoulders are 0.3 apart, at 0.45
+    points[:, POSE_NUMBERS + 1 :: 3] = 0.75
+    return points
+
+
+def test_a_sign_that_is_held_without_moving_is_looked_up(signs: LandmarkSigns, tmp_path: Path) -> None:
+    ear = np.repeat(resting(1), 30, axis=0)
+    ear[:, 64:66] = 0.3, 0.35
+    ear[:, POSE_NUMBERS + 63 :] = sign(0, 1)[:, POSE_NUMBERS + 63 :]
+    ear[:, POSE_NUMBERS + 64 :: 3] -= 0.27
+    trembling = ear.copy()
+    trembling[:, POSE_NUMBERS + 63 :] += np.random.default_rng(0).normal(0, 0.002, (30, 63)).astype(np.float32)
+    up = np.concatenate([resting(12), ear, resting(12)])  # appears at once, as in a cut clip
+    for name, points, kept in (
+        ("held", ear, FrameSpan(0, 30)),
+        ("trembling", trembling, FrameSpan(0, 30)),
+        ("between rests", up, FrameSpan(12, 42)),
+    ):
+        recorded = signs.recorded(write(points, tmp_path / f"{name}.pose"))
+        assert recorded.faults == () and recorded.vectors.shape == (2, 16) and recorded.pictures, name
+        assert recorded.trim.kept == kept and recorded.trim.remark == "", name
+
+
+def test_a_low_sign_keeps_its_frames(signs: LandmarkSigns, tmp_path: Path) -> None:
+    points, turns = low(60), 0.06 * np.sin(np.arange(60) * 6 * np.pi / 60).astype(np.float32)
+    turns[28:32] += 0.08  # beyond what counts as near where the hands were
+    for side, wrist in ((1, 60), (-1, 64)):
+        points[:, wrist] = points[0, wrist] + side * turns
+        hand = slice(POSE_NUMBERS + (0 if side == 1 else 63), POSE_NUMBERS + (63 if side == 1 else 126), 3)
+        points[:, hand] = points[0, hand] + side * turns[:, None]
+    recorded = signs.recorded(write(points, tmp_path / "low.pose"))
+    assert recorded.faults == () and len(recorded.trim.kept) > 50
 
 
 def test_an_entry_without_a_clip_is_left_out_and_named(dictionary: Dictionary, signs: LandmarkSigns) -> None:

@@ -70,7 +70,7 @@ def lookup(
     """Name the words whose dictionary clips look most like a recording of one sign.
 
     Without --dictionary, the words that the model learned are named: landmark-v1 knows 306 of American Sign Language.
-    The recording is trimmed to what moves, and is also compared mirrored, as left-handed people sign. Nothing of it is
+    The recording is trimmed to the sign, and is also compared mirrored, as left-handed people sign. Nothing of it is
     kept.
     """
     if threshold is not None and not -1 <= threshold <= 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,14 +18,15 @@ from signspot.learning.landmark_changes import LandmarkChange
 from signspot.media.landmark_layout import HAND_NUMBERS, POSE_NUMBERS, SignerLandmarks, in_picture_heights
 from signspot.media.landmarks import LandmarkOptions
 from signspot.media.skeleton import skeletons
-from signspot.media.trim import trim_by_landmarks
+from signspot.media.trim import Trim, trim_by_landmarks
 from signspot.models.landmark_embedder import LandmarkEmbedder
 from signspot.spotting.multi_rate import window_at
-from signspot.spotting.sign_span import sign_span
+from signspot.spotting.sign_span import has_raised_hand, sign_span
 from signspot.workflows.landmarks import VideoLandmarks, landmark_file_of, landmarks_of
 from signspot.workflows.sign_vectors import (
     FEWEST_FRAMES,
     LONGEST_SECONDS,
+    NO_MOTION,
     RecordedSign,
     damage_of,
     faults_of,
@@ -34,6 +35,7 @@ from signspot.workflows.sign_vectors import (
 from signspot.workflows.tracks import store_at
 
 NOBODY = "nobody is found in the recording: show the upper body, in good light"
+NO_HAND = "no hand is raised or moves: record the whole sign, in good light, with the hands in the picture"
 HANDS_OUT = "the hands are out of the picture most of the time: sit farther from the camera"
 NO_HANDS = "no hand is found in most frames: more light, or a plainer background, may help"
 _MIRROR = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
@@ -58,7 +60,7 @@ class LandmarkSigns:
     @property
     def fingerprint(self) -> str:
         """Changes whenever the vectors would."""
-        return f"{self.model.fingerprint} without rest"
+        return f"{self.model.fingerprint} without rest but low signs"
 
     @property
     def dim(self) -> int:
@@ -97,10 +99,11 @@ class LandmarkSigns:
         signer = read.signer
         if len(signer.track.axis) > LONGEST_SECONDS * FRAME_RATE:
             raise VideoError(path, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
-        moving = trim_by_landmarks(signer.track, signer.aspect)
+        n_frames = len(signer.track.axis)
         if not signer.track.points[:, :POSE_NUMBERS].any():
-            return RecordedSign(np.zeros((0, self.dim), np.float32), moving, faults=(NOBODY,))
-        faults, trim = faults_of(moving, path), replace(moving, kept=_signed(signer))
+            whole = Trim(FrameSpan(0, n_frames), n_frames)
+            return RecordedSign(np.zeros((0, self.dim), np.float32), whole, faults=(NOBODY,))
+        faults, trim = _faults(signer, path), Trim(_signed(signer), n_frames)
         vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept, path)
         drawn = tuple(skeletons(signer, trim.kept))
         doubts = (*damage_of(path, read.remarks.partial, read.remarks.warnings), *doubts_of(signer.track, trim.kept))
@@ -122,6 +125,14 @@ class LandmarkSigns:
             raise VideoError(path, "nobody was found in it", "show the upper body, in good light")
         heights = [in_picture_heights(view, signer.aspect) for view in (points, _MIRROR.apply(points))]
         return self.model.embed(np.stack([window_at(view, kept.start, len(kept)) for view in heights]))
+
+
+def _faults(signer: SignerLandmarks, path: Path) -> tuple[str, ...]:
+    """Why a recording shows no sign: too short, or nothing but rest. A hand that is held up shows one, even still."""
+    faults = faults_of(trim_by_landmarks(signer.track, signer.aspect), path)
+    if faults != (NO_MOTION,):
+        return faults
+    return () if has_raised_hand(in_picture_heights(signer.track.points, signer.aspect)) else (NO_HAND,)
 
 
 def _signed(signer: SignerLandmarks) -> FrameSpan:
