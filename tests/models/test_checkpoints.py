@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
+import math
 import pickle
 import random
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 
@@ -283,3 +286,37 @@ def test_a_wrong_hash_or_a_taken_name_stops_the_import_at_once(tmp_path: Path) -
     with pytest.raises(OutputExists):
         import_checkpoint(path, to)
     assert to.read_text() == "mine"
+
+
+def test_a_model_of_ours_is_imported_under_another_name(tmp_path: Path, head: dict[str, Tensor]) -> None:
+    words = tuple(f"word{i}" for i in range(1064))
+    config = {"head_classes": 1064, "head_activation_after_last": "released", "threshold": 0.3}
+    ours = replace(CARD, architecture="mlp", config=config, vocabulary=words, licence="CC0", created_from="run 7")
+    save_checkpoint(tmp_path / "best.safetensors", head, ours)
+    report = import_checkpoint(tmp_path / "best.safetensors", tmp_path / "kept.safetensors")
+    kept = load_checkpoint(tmp_path / "kept.safetensors")
+    assert kept.card == report.card == replace(ours, name="kept", weights_sha256=kept.card.weights_sha256)
+    assert all(torch.equal(kept.weights[name], tensor) for name, tensor in head.items())
+    assert report.summary == "mlp: model of signspot, 8 tensors, 0 foreign objects, shapes match"
+    options = ImportOptions(licence="mine", overwrite=True)
+    import_checkpoint(tmp_path / "best.safetensors", tmp_path / "kept.safetensors", options)
+    assert read_card(tmp_path / "kept.safetensors").licence == "mine"
+
+
+def written_by_hand(path: Path, weights: dict[str, Tensor], card: ModelCard) -> None:
+    """A file whose checksums are right, whatever is in it."""
+    text = json.dumps(asdict(replace(card, weights_sha256=weights_sha256(weights))), sort_keys=True)
+    signed = {"card": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    save_file(weights, path, {"signspot": json.dumps(signed)})
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_none_is_refused_in_any_model_of_ours(tmp_path: Path, bad: float) -> None:
+    path = tmp_path / "m.safetensors"
+    written_by_hand(path, tiny() | {"a.weight": torch.tensor([1.0, bad])}, CARD)
+    for read in (load_checkpoint, lambda path: import_checkpoint(path, tmp_path / "new.safetensors")):
+        with pytest.raises(InputError, match=r"holds NaN, an infinite number or a negative variance in a\.weight"):
+            read(path)
+    written_by_hand(path, tiny(), replace(CARD, config={"threshold": bad}))
+    with pytest.raises(InputError, match="model card that is not one of ours"):
+        load_checkpoint(path)

@@ -11,10 +11,13 @@ import torch
 
 from signspot.cli import main as cli
 from signspot.errors import InputError
+from signspot.models.checkpoints import load_checkpoint
 from signspot.models.head import Head, HeadConfig
 from signspot.models.i3d import I3D, I3DConfig
-from signspot.models.zoo import known_models, load_model, models_folder
+from signspot.models.zoo import known_models, load_model, model_path, models_folder
 from signspot.workflows.models import fetch_model, import_model, list_models
+from signspot.world.colours import ToyWorld
+from tests.models.test_checkpoints import written_by_hand
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +69,50 @@ def test_a_damaged_model_is_listed_as_such(tmp_path: Path) -> None:
     assert known_models(tmp_path)[-1].what.startswith("cannot be used: ")
 
 
-@pytest.mark.parametrize("name", ["../evil", "a/b", "", ".hidden", "a\\b"])
+@pytest.mark.parametrize(
+    "name",
+    ["../evil", "a/b", "", ".hidden", "a\\b", "..", "two words", "-m", "a.b", "é", "a\nb", "a" * 101],
+)
 def test_a_model_cannot_be_named_out_of_its_folder(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no name for a model"):
+    with pytest.raises(InputError, match="is no name for a model: give --name with letters a to z, digits, - and _"):
+        import_model(tmp_path / "x.pth", tmp_path / "models", name)
+    assert not (tmp_path / "models").exists()
+
+
+@pytest.mark.parametrize("name", ["colour", "landmark-v1", "World-V1"])
+def test_no_imported_model_hides_behind_one_that_comes_with_signspot(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is the name of a model that comes with signspot"):
         import_model(tmp_path / "x.pth", tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["a" * 100, "i3d_mlp", "Wlasl-2000", "7"])
+def test_a_model_of_ours_is_imported_and_found_by_its_name(name: str, tmp_path: Path) -> None:
+    brought = import_model(model_path("world-v1"), tmp_path, name)
+    assert brought.path == tmp_path / f"{name}.safetensors"
+    ours, given = (load_model(which, folder=tmp_path, backend="torch") for which in (name, "world-v1"))
+    assert (ours.name, ours.fingerprint, ours.threshold) == (name, given.fingerprint, given.threshold)
+
+
+def test_a_name_no_file_can_have_is_no_model() -> None:
+    with pytest.raises(InputError, match="no model of this name"):
+        load_model("a" * 5000)
+
+
+@pytest.mark.parametrize("number", [float("nan"), 1e30])
+def test_a_model_that_gives_no_numbers_is_told_of_in_one_line(
+    number: float, toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sound = load_checkpoint(model_path("world-v1"))
+    name = next(name for name in sorted(sound.weights) if name.endswith("conv3d.weight"))
+    weights = dict(sound.weights) | {name: torch.full_like(sound.weights[name], number)}
+    bad = tmp_path / "bad.safetensors"
+    written_by_hand(bad, weights, sound.card)
+    clip, signs = str(next(toy_world.dictionary.glob("*/*.mp4"))), str(toy_world.dictionary)
+    same = ["-d", signs, "-m", str(bad), "--backend", "torch", "--no-store", "--trust"]
+    for words in (["spot", str(toy_world.broadcast), "apple", *same], ["lookup", clip, *same]):
+        assert cli.run(words) == 2
+        error = capsys.readouterr().err
+        assert ("holds NaN" in error or "its vectors are no numbers" in error) and error.count("\n") == 1
 
 
 def test_where_models_are_kept() -> None:

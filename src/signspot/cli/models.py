@@ -46,7 +46,7 @@ def list_command(json_target: Path | None = _JSON) -> None:
 
 @app.command("import")
 def import_command(
-    source: Path = typer.Argument(metavar="FILE", help="Weights: .pth, .pth.tar, .pt or .safetensors."),
+    source: Path = typer.Argument(metavar="FILE", help="Weights: .pth, .pth.tar, .pt or .safetensors; or a model."),
     name: str = typer.Option("", "--name", help="What to call the model; otherwise as the file."),
     sha256: str = typer.Option("", "--sha256", help="Refuse the file unless it has this hash."),
     licence: str = typer.Option("", "--licence", help="The licence of the weights, for the model card."),

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load as tensors_from_bytes
 from safetensors.torch import save as bytes_from_tensors
 from torch import Tensor
@@ -168,6 +169,9 @@ def load_checkpoint(path: Path) -> Checkpoint:
     weights = _read_safetensors(path)
     if weights_sha256(weights) != card.weights_sha256:
         raise InputError(path, "is damaged: the weights do not have the checksum of the card", _DAMAGED)
+    if broken := [name for name, tensor in weights.items() if not _is_sound(name, tensor)]:
+        what = f"holds NaN, an infinite number or a negative variance in {_listed(broken)}"
+        raise InputError(path, what, "get the file again, or train again with a lower learning_rate")
     if set(card.architecture.split("+")) <= set(PARTS):
         _refuse_misfits(path, weights, _expected(path, card.architecture.split("+"), card.config))
     return Checkpoint(card, weights)
@@ -195,6 +199,8 @@ def import_checkpoint(path: Path, to: Path, options: ImportOptions | None = None
     source = inspect(path)
     if options.sha256 and options.sha256.lower() != source.sha256:
         raise InputError(path, f"has the sha256 {source.sha256}, not the one given", "get the file again")
+    if _is_ours(path):
+        return _import_own(path, to, options)
     kind, found, others = _tensors_of(path)
     weights, unknown = recognised_weights(path, found)
     card = ModelCard(
@@ -211,6 +217,33 @@ def import_checkpoint(path: Path, to: Path, options: ImportOptions | None = None
     card = save_checkpoint(to, weights, card, overwrite=options.overwrite)
     ignored = sorted({place.split("/")[0] for place in (*others, *unknown)})
     return ImportReport(card=card, kind=kind, n_tensors=len(found), ignored=tuple(ignored))
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file is a model with a card of ours, perhaps a damaged one."""
+    with path.open("rb") as file:
+        if not is_safetensors(file.read(9)):
+            return False
+    try:
+        with safe_open(path, "pt") as opened:
+            return _METADATA_KEY in (opened.metadata() or {})
+    except SafetensorError:
+        return False
+
+
+def _import_own(path: Path, to: Path, options: ImportOptions) -> ImportReport:
+    """Keep a model of ours under another name; what the user says about it replaces what its card says."""
+    own = load_checkpoint(path)
+    card = replace(
+        own.card,
+        name=options.name or to.stem,
+        training_data=options.training_data or own.card.training_data,
+        licence=options.licence or own.card.licence,
+        vocabulary=options.vocabulary or own.card.vocabulary,
+    )
+    _refuse_wrong_vocabulary(path, card)
+    card = save_checkpoint(to, own.weights, card, overwrite=options.overwrite)
+    return ImportReport(card=card, kind="model of signspot", n_tensors=len(own.weights), ignored=())
 
 
 def recognised_weights(path: Path, found: Mapping[str, Tensor]) -> tuple[Weights, tuple[str, ...]]:
@@ -341,7 +374,10 @@ def _has_card_types(known: dict[str, object]) -> bool:
     for name, value in known.items():
         match name:
             case "config" | "preprocessing":
-                fits = isinstance(value, dict) and all(isinstance(held, Setting) for held in value.values())
+                fits = isinstance(value, dict) and all(
+                    isinstance(held, Setting) and not (isinstance(held, float) and not math.isfinite(held))
+                    for held in value.values()
+                )
             case "vocabulary":
                 fits = isinstance(value, list) and all(isinstance(word, str) for word in value)
             case "version":

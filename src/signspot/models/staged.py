@@ -11,11 +11,13 @@ import torch
 from torch import nn
 
 from signspot.domain.tracks import FloatArray
+from signspot.errors import InputError
 from signspot.models.checkpoints import weights_sha256
 from signspot.models.head import Head, unit_rows
 from signspot.models.landmark_encoder import LandmarkEncoder
 from signspot.models.trunk import InceptionTrunk
 
+_LARGEST_KEPT = float(np.finfo(np.float16).max)  # vectors are kept as halves, and rounded so even where they are not
 CONTINUOUS, DICTIONARY = 0, 1  # the domains of networks that have layers of their own for each (Paper App. B.3, C.1)
 
 
@@ -38,6 +40,12 @@ class StagedModel:
             rows = torch.from_numpy(np.array(vectors, dtype=np.float32))  # a copy: stored vectors are read-only
             embedding = unit_rows(rows) if self._head is None else self._head(rows, self._head_domain).embedding
         unit: FloatArray = embedding.numpy()
+        is_kept_whole = bool((rows.abs() <= _LARGEST_KEPT).all())  # which no NaN is
+        if not is_kept_whole or not np.isfinite(unit).all():
+            what = "its vectors are no numbers: its weights are damaged or far too large"
+            raise InputError(
+                f"model {getattr(self, 'name', '')}".rstrip(), what, "get the file again, or choose another model"
+            )
         return unit
 
     @property

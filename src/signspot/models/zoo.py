@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _SHIPPED_FOR = {
     "landmark-v1": "real American Sign Language, from landmarks of body and hands: the default where they can be had",
     "world-v1": "drawn figures of the synthetic world, from pictures",
 }
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _BUILT_IN = {COLOUR_MODEL: ("mean colours: shows the path, knows nothing about signing", ColourEmbedder)}
 
 
@@ -80,6 +82,15 @@ def known_models(folder: Path | None) -> tuple[KnownModel, ...]:
     return tuple(found)
 
 
+def refuse_name(name: str) -> None:
+    """Raise if an imported model cannot be called so: what is built in or shipped would be found instead."""
+    if not _NAME.fullmatch(name):
+        fix = "give --name with letters a to z, digits, - and _, at most 100"
+        raise InputError(name or "name", "is no name for a model", fix)
+    if name.lower() in {*_BUILT_IN, *_SHIPPED_FOR}:
+        raise InputError(name, "is the name of a model that comes with signspot", "give another one with --name")
+
+
 def is_there(path: Path) -> bool:
     """Whether there is such a file; one in a folder that may not be read is none."""
     try:
@@ -93,9 +104,9 @@ def model_path(name: str | Path, folder: Path | None = None) -> Path:
     path = Path(name)
     if path.suffix == SUFFIX or path.parent != Path():
         return path
-    if path.is_file():  # a pickle in this folder, say: its own message tells what to do with it
+    if is_there(path):  # a pickle in this folder, say: its own message tells what to do with it
         return path
-    if (shipped := _SHIPPED / f"{name}{SUFFIX}").is_file():
+    if is_there(shipped := _SHIPPED / f"{name}{SUFFIX}"):
         return shipped
     kept = (folder or models_folder(os.environ)) / f"{name}{SUFFIX}"
     if not is_there(kept):

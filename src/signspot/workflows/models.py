@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from signspot.atomic import output_folder, refuse_unwritable
-from signspot.errors import EnvironmentProblem, InputError, SignspotError, readable_size
+from signspot.errors import EnvironmentProblem, SignspotError, readable_size
 from signspot.models.checkpoints import ImportOptions, ImportReport, import_checkpoint
 from signspot.models.downloads import BASE_URL, DOWNLOADS, Download, fetch
-from signspot.models.zoo import SUFFIX, KnownModel, known_models
+from signspot.models.zoo import SUFFIX, KnownModel, known_models, refuse_name
 from signspot.workflows.tracks import Progress
 
 
@@ -31,9 +31,8 @@ def list_models(folder: Path | None) -> tuple[KnownModel, ...]:
 
 
 def import_model(source: Path, folder: Path, name: str, options: ImportOptions = ImportOptions()) -> Brought:
-    """Read old weights safely and keep them as a model of ours called `name`."""
-    if not name or "/" in name or "\\" in name or name.startswith("."):
-        raise InputError(name or "name", "is no name for a model", "use letters, digits and dashes")
+    """Read old weights safely, or take a model of ours, and keep it under the name `name`."""
+    refuse_name(name)
     _make(folder)
     path = folder / f"{name}{SUFFIX}"
     return Brought(path, import_checkpoint(source, path, options))
