@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from signspot.media import landmark_process
 from signspot.world.colours import ToyWorld, make_toy_world
 
 # The same examples in every run, so that a change is judged by what it changed; `make soak` looks for new ones.
@@ -27,3 +28,10 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"real recordings are not at {SHARED_DATA}")
     return SHARED_DATA
+
+
+@pytest.fixture(autouse=True)
+def no_detector(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is installed, nothing finds landmarks in videos unless a test installs or asks for a detector."""
+    if "real_detector" not in request.keywords:
+        monkeypatch.setattr(landmark_process, "_PACKAGE", "mediapipe-is-not-here")

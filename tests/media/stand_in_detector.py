@@ -1,4 +1,4 @@
-"""A package named mediapipe whose answers can be computed by hand, for machines without the real one.
+"""A package named mediapipe whose answers can be computed by hand, in place of the real one.
 
 A picture with a mean red below 40 has nobody in it; otherwise all points of the body lie at (red, green) / 255 of the
 picture's centre pixel with z = 0.5 and visibility 0.9, and the right hand, seen where blue is over 127, too.
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from signspot.media import landmark_process
 from signspot.media.writer import VideoWriter
 
 _PROGRAM = """
@@ -49,11 +50,14 @@ def install(folder: Path, patched: pytest.MonkeyPatch, fault: str = "pass") -> P
     """Put the package before all others, here and in child processes; gives its log, a line for every picture."""
     package, log = folder / "mediapipe" / "python" / "solutions", folder / "asked.log"
     package.mkdir(parents=True)
+    for part in (package, package.parent, package.parent.parent):
+        (part / "__init__.py").touch()  # a folder without one would stand behind an installed package
     (package / "holistic.py").write_text(_PROGRAM.format(log=str(log), fault=fault))
     information = folder / "mediapipe-0.10.21.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: mediapipe\nVersion: 0.10.21\n")
     patched.syspath_prepend(str(folder))
+    patched.setattr(landmark_process, "_PACKAGE", "mediapipe")
     patched.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])))
     return log
 

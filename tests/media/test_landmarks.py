@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +16,9 @@ from signspot.media.reader import VideoReader
 from tests.media.stand_in_detector import coloured_video, install
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "real_video"
-HAS_MEDIAPIPE = importlib.util.find_spec("mediapipe") is not None
 TRUSTED = LandmarkOptions(isolated=False)
 COLOURS = [(60, 80, 200), (120, 90, 10), (10, 10, 10), (200, 40, 255)]
-real_detector = pytest.mark.skipif(
-    not (HAS_MEDIAPIPE and REAL.is_dir()), reason="needs the extra pose and shared/data/real_video"
-)
+real_video = pytest.mark.skipif(not REAL.is_dir(), reason="needs shared/data/real_video")
 
 
 def centres(path: Path) -> list[Pixels]:
@@ -145,8 +141,8 @@ def test_a_broken_video_is_the_readers_error(tmp_path: Path, monkeypatch: pytest
         find_landmarks(tmp_path / "no.mp4")
 
 
-@real_detector
-@pytest.mark.soak
+@real_video
+@pytest.mark.real_detector
 @pytest.mark.timeout(1800)
 def test_a_real_signer_has_a_body_in_every_frame_and_hands_in_nearly_all() -> None:
     found = find_landmarks(REAL / "bsl_broadcast.mp4").signer.track.points
@@ -157,7 +153,8 @@ def test_a_real_signer_has_a_body_in_every_frame_and_hands_in_nearly_all() -> No
     assert np.abs(np.median(found[:, 44:46], axis=0) - 0.5).max() < 0.4  # a shoulder is in the picture
 
 
-@real_detector
+@real_video
+@pytest.mark.real_detector
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_the_real_detector_gives_the_same_twice() -> None:
@@ -165,7 +162,8 @@ def test_the_real_detector_gives_the_same_twice() -> None:
     assert np.array_equal(first, second)
 
 
-@real_detector
+@real_video
+@pytest.mark.real_detector
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_the_real_detector_finds_the_same_place_in_a_box() -> None:
