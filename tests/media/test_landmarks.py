@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,10 @@ from tests.media.stand_in_detector import coloured_video, install
 REAL = Path(__file__).parents[3] / "shared" / "data" / "real_video"
 TRUSTED = LandmarkOptions(isolated=False)
 COLOURS = [(60, 80, 200), (120, 90, 10), (10, 10, 10), (200, 40, 255)]
-real_video = pytest.mark.skipif(not REAL.is_dir(), reason="needs shared/data/real_video")
+HAS_MEDIAPIPE = importlib.util.find_spec("mediapipe") is not None
+real_video = pytest.mark.skipif(
+    not (HAS_MEDIAPIPE and REAL.is_dir()), reason="needs the extra pose and shared/data/real_video"
+)
 
 
 def centres(path: Path) -> list[Pixels]:
@@ -143,6 +147,7 @@ def test_a_broken_video_is_the_readers_error(tmp_path: Path, monkeypatch: pytest
 
 @real_video
 @pytest.mark.real_detector
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_real_signer_has_a_body_in_every_frame_and_hands_in_nearly_all() -> None:
     found = find_landmarks(REAL / "bsl_broadcast.mp4").signer.track.points
