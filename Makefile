@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
 EXTRAS_READY := $(VENV)/extras/.ready
 
-.PHONY: help venv demo test lint bench soak experiments model docs clean
+.PHONY: help venv demo test lint shape bench soak experiments model docs clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -45,6 +45,9 @@ lint: $(READY) ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+shape: $(READY) ## how many rooms the package has, and how they hang together
+	$(BIN)/python tools/shape.py
 
 soak: $(READY) ## the long suites
 	$(BIN)/python -m pytest -n 2 -m soak --timeout 3600 --hypothesis-profile explore

@@ -22,8 +22,7 @@ import numpy as np
 
 from signspot.domain.tracks import FloatArray
 from signspot.evaluation.intervals import BootstrapOptions
-from signspot.evaluation.protocol import Gallery, TestPassage, score_passages
-from signspot.evaluation.protocol_intervals import protocol_intervals
+from signspot.evaluation.protocol import Gallery, TestPassage, protocol_intervals, score_passages
 
 DIM = 256
 N_SIGNERS = 20

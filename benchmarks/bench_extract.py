@@ -27,16 +27,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tests.toy_world import make_toy_world
 
 from signspot.domain.tracks import CLIP_LENGTH, FrameShape, Pixels
+from signspot.embedding.pictures import window_batches
 from signspot.errors import EnvironmentProblem
-from signspot.features.extract import window_batches
-from signspot.features.shared import shared_vectors
 from signspot.media.reader import VideoReader
 from signspot.models.backends import choose_backend
-from signspot.models.embedder import EmbedderSettings, VideoEmbedder
+from signspot.models.embedders import EmbedderSettings, VideoEmbedder
 from signspot.models.i3d import I3D
-from signspot.world.colours import make_toy_world
+from signspot.models.i3d_shared import shared_vectors
 
 GMAC_PER_WINDOW = 27.79
 BACKENDS = ("torch", "openvino", "openvino-bf16")

@@ -20,12 +20,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from signspot.domain.spans import FRAME_MS, FRAME_RATE, TimeAxis
+from signspot.domain.landmarks import SignerLandmarks
+from signspot.domain.time import FRAME_MS, FRAME_RATE, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, LandmarkTrack
-from signspot.features.landmark_rates import RateRows
-from signspot.media.landmark_layout import SignerLandmarks
-from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.models.zoo import LANDMARK_MODEL, model_path
+from signspot.embedding.landmarks import RateRows
+from signspot.embedding.model import LANDMARK_MODEL
+from signspot.embedding.zoo import model_path
+from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 
 WINDOWS = 2048
 

@@ -19,8 +19,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from signspot.media.landmark_process import detector_name
-from signspot.media.landmarks import find_landmarks
+from signspot.embedding.detector import detector_name, find_landmarks
 
 REAL_CLIP = Path(__file__).parents[2] / "shared" / "data" / "real_video" / "bsl_broadcast.mp4"
 

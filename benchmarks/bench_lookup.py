@@ -20,23 +20,23 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from signspot.domain.dictionary import Dictionary, Entry
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.landmarks import SignerLandmarks
+from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import LandmarkTrack
 from signspot.domain.words import normalise
-from signspot.formats.pose_files import write_pose
-from signspot.media.landmark_layout import SignerLandmarks
+from signspot.embedding.entries import FilledShelf, SignModel, sign_embedder
+from signspot.embedding.landmarks import LandmarkSigns
+from signspot.embedding.model import SignEmbedder
+from signspot.formats.pose import write_pose
 from signspot.media.writer import VideoWriter
-from signspot.models.landmark_embedder import LandmarkEmbedder
-from signspot.models.landmark_encoder import LandmarkEncoder
-from signspot.spotting.false_friends import Shelf
-from signspot.spotting.occurrences import unit
-from signspot.workflows.entry_shelf import FilledShelf
-from signspot.workflows.landmark_signs import LandmarkSigns
+from signspot.models.embedders import LandmarkEmbedder
+from signspot.models.landmarks import LandmarkEncoder
+from signspot.spotting.friends import Shelf
+from signspot.spotting.similarity import unit
 from signspot.workflows.lookup import look_up
-from signspot.workflows.sign_vectors import SignEmbedder, SignModel, sign_embedder
-from signspot.world.presets import preset_named
 from signspot.world.render import render_frames
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 REPEATS = 5

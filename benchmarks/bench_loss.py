@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from signspot.learning.bags import Released
+from signspot.learning.batches import BACKGROUND, Minibatch
 from signspot.learning.losses import Formulation, watch_read_lookup
-from signspot.learning.minibatch import BACKGROUND, Minibatch
 from signspot.models.head import Head
 
 N_ITEMS, N_CLIPS, N_WORDS, N_ENTRIES, DIM = 128, 11, 8, 3, 1024

@@ -101,7 +101,7 @@ def narrow_i3d() -> object:
     import torch
 
     from signspot.domain.tracks import FrameShape
-    from signspot.models.embedder import EmbedderSettings, VideoEmbedder
+    from signspot.models.embedders import EmbedderSettings, VideoEmbedder
     from signspot.models.head import Head, HeadConfig
     from signspot.models.i3d import I3D, I3DConfig
 
@@ -127,9 +127,9 @@ def resident_mb() -> float:
 
 def measure(video: Path, minutes: float, kind: str) -> Usage:
     """Embed one video as `signspot embed` does, watching."""
-    from signspot.domain.corpus import Episode
-    from signspot.features.store import open_store
-    from signspot.workflows.tracks import track_of
+    from signspot.domain.recordings import Episode
+    from signspot.embedding.pictures import track_of
+    from signspot.stores.features import open_store
 
     seconds: list[float] = []
     megabytes: list[float] = []

@@ -6,7 +6,7 @@ import ast
 import sys
 from pathlib import Path
 
-from signspot.formats.experiment_results import ExperimentResults, markdown_of, read_results
+from experiments.lib.paper_tables import ExperimentResults, markdown_of, read_results
 
 ROOT = Path(__file__).parents[1]
 INTRODUCTION = """\

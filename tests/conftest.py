@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from signspot.media import landmark_process
-from signspot.world.colours import ToyWorld, make_toy_world
+from signspot.embedding import detector as landmark_process
+from tests.toy_world import ToyWorld, make_toy_world
 
 # The same examples in every run, so that a change is judged by what it changed; `make soak` looks for new ones.
 settings.register_profile("steady", derandomize=True, deadline=None)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from signspot.world.colours import ToyWorld
+from tests.toy_world import ToyWorld
 
 PATIENCE = 10.0  # a quiet machine takes less than two seconds; this one may be busy
 SLOW = ("-m", "world-v1", "--backend", "torch", "--no-store")

@@ -5,9 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.workflows.paper_table_results import PaperTable
+from experiments.lib.paper_tables import ExperimentResults, Measured, PaperTable, ResultRow, write_results
 
 ROOT = Path(__file__).parents[1]
 

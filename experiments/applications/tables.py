@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import numpy.typing as npt
 from applications.world_vectors import BATCH, OTHER_WORLD, STEPS, WorldVectors
+from experiments.lib.paper_tables import Measured
 
 from signspot.evaluation.intervals import mean_interval
-from signspot.formats.experiment_results import Measured
 
 
 def arguments() -> tuple[str, int]:

@@ -22,22 +22,19 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
-from signspot.atomic import atomic_output
-from signspot.domain.dictionary import Entry, Signer
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.recordings import Entry, Signer
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, WindowGrid
 from signspot.domain.words import Word
-from signspot.features.store_disk import make_folder
+from signspot.embedding.landmarks import window_at
+from signspot.files.atomic import atomic_output, make_folder
 from signspot.learning.clips import ClipWindow
-from signspot.media.sampling import random_clips
-from signspot.models.body import mirrored
-from signspot.models.landmark_embedder import LandmarkEmbedder
-from signspot.models.landmark_encoder import LandmarkEncoder, LandmarkEncoderConfig
-from signspot.spotting.multi_rate import window_at
+from signspot.media.frames import random_clips
+from signspot.models.embedders import LandmarkEmbedder
+from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig, mirrored
 from signspot.world.broadcast import EpisodePerformance
-from signspot.world.chance import chance
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
-from signspot.world.presets import preset_named
+from signspot.world.settings import chance, preset_named
 from signspot.world.simulation import World
 
 FOLDER = "SIGNSPOT_EXPERIMENTS"  # where finished runs are kept

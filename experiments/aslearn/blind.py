@@ -10,11 +10,11 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from experiments.lib.data_sets import read_aslearn
 from PIL import Image, ImageDraw
 from run import DATA, RECORDED
 
-from signspot.formats.landmark_sets import read_aslearn
-from signspot.formats.safe_json import write_json
+from signspot.files.json import write_json
 from signspot.media.reader import VideoReader
 
 IN_DOUBT = (*RECORDED, "mymomdrivecar.mp4")

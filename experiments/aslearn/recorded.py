@@ -8,18 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from experiments.lib.data_sets import read_aslearn
 from PIL import Image
 
-from signspot.atomic import atomic_output
-from signspot.domain.spans import FRAME_MS, FrameSpan, TimeAxis
+from signspot.domain.landmarks import SignerLandmarks
+from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack, Pixels
 from signspot.domain.words import Word
-from signspot.formats.landmark_sets import read_aslearn
-from signspot.media.contact_sheet import SheetRow, contact_sheet
-from signspot.media.landmark_layout import SignerLandmarks
-from signspot.media.skeleton import skeletons
-from signspot.spotting.multi_rate import at_house_rate
-from signspot.spotting.sign_span import signing_span
+from signspot.embedding.landmarks import at_house_rate, signing_span
+from signspot.figures.sheets import SheetRow, contact_sheet, skeletons
+from signspot.files.atomic import atomic_output
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT.parent / "shared" / "data" / "aslearn"

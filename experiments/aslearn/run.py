@@ -14,18 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.baselines import raw_rows
+from experiments.lib.data_sets import Aslearn, SentenceWordScores, read_aslearn, sentence_word_scores
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Word
+from signspot.embedding.landmarks import at_house_rate, best_over_rates, multi_rate_windows, sign_window
+from signspot.embedding.zoo import model_path
 from signspot.evaluation.intervals import Interval, mean_interval
-from signspot.evaluation.sentence_words import SentenceWordScores, sentence_word_scores
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.formats.landmark_sets import Aslearn, read_aslearn
-from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.models.zoo import model_path
-from signspot.spotting.landmark_rows import raw_rows
-from signspot.spotting.multi_rate import at_house_rate, best_over_rates, multi_rate_windows
-from signspot.spotting.sign_span import sign_window
+from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "landmark_model"))
 from places import RATES, Place, among_rivals, peak

@@ -18,26 +18,23 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, markdown_of, write_results
 from torch import Tensor, nn
 
-from signspot.domain.boxes import SignerBox
+from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape, Pixels
+from signspot.embedding.zoo import model_path
 from signspot.evaluation.protocol import Gallery, ProtocolOptions, ProtocolScores, TestPassage, score_passages
 from signspot.evaluation.ranking import Ints, ranks
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, markdown_of, write_results
+from signspot.media.frames import centred_clip, cut_square, shape_frame
 from signspot.media.reader import VideoReader
-from signspot.media.sampling import centred_clip
-from signspot.media.transforms import cut_square, shape_frame
 from signspot.models.backends import Program, TorchBackend
-from signspot.models.embedder import EmbedderSettings, VideoEmbedder, embedder_from_checkpoint
-from signspot.models.folding import FoldedUnit
+from signspot.models.embedders import EmbedderSettings, VideoEmbedder, embedder_from_checkpoint
 from signspot.models.head import Head, HeadConfig
-from signspot.models.i3d import I3D
-from signspot.models.zoo import model_path
+from signspot.models.i3d import I3D, FoldedUnit
 from signspot.world.motion import Performance
-from signspot.world.presets import preset_named
-from signspot.world.render import render_frames
-from signspot.world.render_scene import Broadcast, Scene, Studio
+from signspot.world.render import Broadcast, Scene, Studio, render_frames
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 SEED = 0

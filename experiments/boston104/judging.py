@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from experiments.lib.data_sets import SignedSentence
 
 from signspot.domain.tracks import FloatArray
 from signspot.evaluation.ranking import Bools, Floats, Ints, average_precision, class_means, ranks
-from signspot.formats.boston104 import SignedSentence
 
 SLACK = 1  # frames beside a word that count as found
 

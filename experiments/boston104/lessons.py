@@ -17,20 +17,18 @@ from typing import Literal
 
 import numpy as np
 import torch
+from experiments.lib.data_sets import SignedSentence, SignedWord
 from trajectories import Postures, Projection, changed, frames_of, token, windows
 
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray
 from signspot.domain.words import Synonyms, Vocabulary, Word
 from signspot.evaluation.ranking import Bools
-from signspot.formats.boston104 import SignedSentence, SignedWord
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.lesson import TrainingData, make_lesson
+from signspot.learning.head import TrainingData, make_lesson, train_head
 from signspot.learning.material import Material, Passages
-from signspot.learning.run_folder import RunFolder
-from signspot.learning.train import train_head
-from signspot.models.checkpoints import load_checkpoint
+from signspot.learning.runs import RunFolder
+from signspot.models.checkpoints import HEAD, build_head, load_checkpoint
 from signspot.models.head import Head
-from signspot.models.networks import HEAD, build_head
 
 Loss = Literal["classification", "watch-lookup", "watch-read-lookup"]
 LOSSES: tuple[Loss, ...] = ("classification", "watch-lookup", "watch-read-lookup")

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.baselines import warped_distances
+from experiments.lib.data_sets import SignedSentence, read_boston104
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, markdown_of, write_results
 from judging import Answer, Judged, judge
 from lessons import LOSSES, Loss, Schoolbook, embedded, learn
 from trajectories import Postures, Projection, centred, frames_of, token, whitened, windows, word_whitened
 
 from signspot.domain.tracks import FloatArray
 from signspot.evaluation.intervals import Interval, mean_interval
-from signspot.formats.boston104 import SignedSentence, read_boston104
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, markdown_of, write_results
-from signspot.spotting.warping import warped_distances
 
 SEEDS = (0, 1, 2, 3, 4)
 COLUMNS = ("localisation", "mAP, sentences of a word", "mAP, entries of a sentence", "gain, localisation", "gain, mAP")

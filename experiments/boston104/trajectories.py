@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from experiments.lib.data_sets import SignedSentence, SignedWord
 
-from signspot.domain.spans import FrameSpan
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray
-from signspot.formats.boston104 import SignedSentence, SignedWord
 
 VELOCITY_WEIGHT = 2.0  # of a frame's motion beside its place
 WHITENED_DIM = 24  # of the 128 numbers of a clip

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.baselines import raw_rows
+from experiments.lib.data_sets import SignedSentence, read_boston104
+from experiments.lib.landmark_model import RealSigning
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 from judging import Answer, Judged, judge
 from trajectories import Postures
 
 from signspot.domain.tracks import FloatArray
+from signspot.embedding.landmarks import LENGTHS, window_at, windows_around
+from signspot.embedding.zoo import model_path
 from signspot.evaluation.intervals import Interval, class_interval, mean_interval
-from signspot.formats.boston104 import SignedSentence, read_boston104
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.learning.landmark_material import RealSigning
-from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
-from signspot.models.zoo import model_path
-from signspot.spotting.landmark_rows import raw_rows
-from signspot.spotting.multi_rate import LENGTHS, window_at, windows_around
+from signspot.models.embedders import landmark_embedder_from_checkpoint
 
 DATA = Path(__file__).parents[3] / "shared/data"
 HERE = Path(__file__).parent

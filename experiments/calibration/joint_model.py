@@ -1,6 +1,6 @@
 """A model that takes a minute to learn: a linear map of joints that brings signs of one word together.
 
-Windows are the joints of world/baseline.py and their speeds. Principal components, then whitening of what varies within
+Windows are the joints of world/measure.py and their speeds. Principal components, then whitening of what varies within
 a word (linear discriminants), learned from the annotated signs of the training signers and the dictionary. No network.
 """
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.dictionary import Entry
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.recordings import Entry
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, EntryVectors, FloatArray, WindowGrid
-from signspot.media.sampling import random_clips
-from signspot.world.baseline import body_joints, windows
+from signspot.media.frames import random_clips
 from signspot.world.broadcast import EpisodePerformance
-from signspot.world.chance import chance
+from signspot.world.measure import body_joints, windows
+from signspot.world.settings import chance
 from signspot.world.simulation import World
 
 Told = Callable[[str], None]

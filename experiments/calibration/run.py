@@ -16,22 +16,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 from joint_model import JointModel, entry_vectors, learned, track_of
 
-from signspot.atomic import atomic_output
-from signspot.domain.corpus import Annotation
-from signspot.domain.dictionary import Dictionary
+from signspot.domain.recordings import Annotation, Dictionary
 from signspot.domain.results import Provenance, VideoAnswer, WordAnswer
-from signspot.domain.spans import FRAME_MS, FrameSpan
-from signspot.evaluation.calibration import Reliability, reliability
-from signspot.evaluation.presence import Calibration, PresenceFit
+from signspot.domain.time import FRAME_MS, FrameSpan
+from signspot.evaluation.calibration import Calibration, PresenceFit, Reliability, reliability
 from signspot.evaluation.ranking import Floats
-from signspot.features.store_disk import make_folder
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.media.plot_presence import AlarmFigure, ReliabilityFigure, plot_calibration
-from signspot.spotting.peaks import limited_to
+from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_calibration
+from signspot.files.atomic import atomic_output, make_folder
+from signspot.spotting.peaks import Refinement, limited_to, refined_span
 from signspot.spotting.presence import Judge
-from signspot.spotting.refine import Refinement, refined_span
 from signspot.spotting.similarity import similarities
 from signspot.workflows.annotate import KnownWords, explained, known_words
 from signspot.workflows.calibrate import (
@@ -46,7 +42,7 @@ from signspot.workflows.calibrate import (
 )
 from signspot.workflows.spot import Query, SpotOptions, mentions_of, windows_inside
 from signspot.world.broadcast import EpisodePerformance
-from signspot.world.presets import preset_named
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 HERE = Path(__file__).parent

@@ -1,6 +1,6 @@
 """What a quick look misses and what it saves: `python experiments/coarse/run.py` writes results.json.
 
-`spot --quick` compares every fourth window, then every window around the best places (features/coarse.py). Here it
+`spot --quick` compares every fourth window, then every window around the best places (embedding/pictures.py). Here it
 looks, word by word, for the test words of drawn demo worlds in their test episodes, by the shipped trunk of the
 synthetic world. Rows that a quick look computes are those of stride 1, so its curves are made from one full track;
 some are also computed by `embed_near` itself, to see that they agree and how long both take.
@@ -19,27 +19,34 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, world_name, write_results
 
-from signspot.atomic import atomic_output
-from signspot.domain.corpus import Episode
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.recordings import Episode
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, WindowGrid
 from signspot.domain.words import Word
-from signspot.evaluation.curves import Footage, spotting_benchmark
+from signspot.embedding.pictures import (
+    CoarseOptions,
+    EntryOptions,
+    Extraction,
+    ExtractOptions,
+    embed_entry,
+    embed_near,
+    embed_video,
+    nearest_of,
+    starts_near,
+)
+from signspot.embedding.zoo import model_path
 from signspot.evaluation.intervals import Interval, mean_interval, ratio_interval
-from signspot.evaluation.localisation import is_near
+from signspot.evaluation.localisation import Footage, is_near, spotting_benchmark
 from signspot.evaluation.ranking import Floats
-from signspot.features.coarse import CoarseOptions, embed_near, nearest_of, starts_near
-from signspot.features.extract import EntryOptions, Extraction, ExtractOptions, embed_entry, embed_video
-from signspot.features.store_disk import make_folder
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.formats.manifests import read_corpus, read_dictionary
-from signspot.models.embedder import VideoEmbedder, embedder_from_checkpoint
-from signspot.models.zoo import model_path
+from signspot.files.atomic import atomic_output, make_folder
+from signspot.models.embedders import VideoEmbedder, embedder_from_checkpoint
 from signspot.spotting.peaks import find_peaks
+from signspot.stores.corpus import read_corpus
+from signspot.stores.dictionary import read_dictionary
 from signspot.workflows.world import WorldRequest, make_world
-from signspot.workflows.world_material import world_name
-from signspot.world.presets import preset_named
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 HOME = Path(__file__).resolve().parent

@@ -17,22 +17,16 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments share their folder
 
 from applications.world_vectors import FOLDER
+from experiments.lib.forms import SHIPPED, FormJudge, as_right_handers, fit_judge, form_row, write_judge
 
-from signspot.atomic import atomic_output
-from signspot.domain.dictionary import Entry, Signer
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.recordings import Entry, Signer
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack
 from signspot.domain.words import Word
-from signspot.features.store_disk import make_folder
+from signspot.files.atomic import atomic_output, make_folder
 from signspot.media.trim import trim_by_landmarks
-from signspot.spotting.false_friends import Shelf
-from signspot.spotting.form_file import SHIPPED, write_judge
-from signspot.spotting.form_fit import fit_judge
-from signspot.spotting.form_friends import as_right_handers
-from signspot.spotting.form_judge import FormJudge
-from signspot.spotting.form_parts import form_row
-from signspot.world.chance import chance
-from signspot.world.presets import preset_named
+from signspot.spotting.friends import Shelf
+from signspot.world.settings import chance, preset_named
 from signspot.world.simulation import World
 
 LEARNED_FROM = (1001, 1002, 1003)  # seeds of small worlds

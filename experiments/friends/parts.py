@@ -15,17 +15,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments share their measures
 
 from applications.world_vectors import TwoDictionaries
+from experiments.lib.forms import LEAST_LOG_ODDS, FormJudge, form_friends, read_judge
+from experiments.lib.paper_tables import ExperimentResults, ResultRow, write_results
 from friends.learn import LEARNED_FROM, N_CLIPS, kept, rows_of
 from friends.run import Judged, at_precision, planted_pairs, row, same_form
 
-from signspot.domain.dictionary import Entry, Signer
-from signspot.formats.experiment_results import ExperimentResults, ResultRow, write_results
-from signspot.spotting.false_friends import Relation, Shelf
-from signspot.spotting.form_file import read_judge
-from signspot.spotting.form_friends import LEAST_LOG_ODDS, form_friends
-from signspot.spotting.form_judge import FormJudge
+from signspot.domain.recordings import Entry, Signer
+from signspot.spotting.friends import Relation, Shelf
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
-from signspot.world.presets import preset_named
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 SET_ON = (*range(10, 18), *range(20, 28))  # seeds of demo worlds: everything was chosen by these

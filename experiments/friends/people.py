@@ -20,26 +20,30 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments share their models and measures
 
+from experiments.lib.forms import (
+    LEAST_LOG_ODDS,
+    FormFriends,
+    FormJudge,
+    as_right_handers,
+    fit_judge,
+    form_friends,
+    form_row,
+    read_judge,
+)
+from experiments.lib.landmark_model import Fold, RealSigning, RecordedSign, draw_fold
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 from friends.run import at_precision
 from wlasl300.run import DATA, FOLD_SEED, Embed, Method, fold_model
 
-from signspot.domain.dictionary import Entry, Signer
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.landmarks import X_PLACES
+from signspot.domain.recordings import Entry, Signer
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
-from signspot.learning.stitching import RecordedSign
-from signspot.media.landmark_layout import X_PLACES
+from signspot.embedding.zoo import model_path
 from signspot.media.trim import trim_by_landmarks
 from signspot.models.checkpoints import load_checkpoint
-from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.models.zoo import model_path
-from signspot.spotting.false_friends import FriendOptions, Friends, Relation, Shelf, friends
-from signspot.spotting.form_file import read_judge
-from signspot.spotting.form_fit import fit_judge
-from signspot.spotting.form_friends import LEAST_LOG_ODDS, FormFriends, as_right_handers, form_friends
-from signspot.spotting.form_judge import FormJudge
-from signspot.spotting.form_parts import form_row
+from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.spotting.friends import FriendOptions, Friends, Relation, Shelf, friends
 from signspot.workflows.friends import usual_options
 
 HERE = Path(__file__).parent

@@ -11,9 +11,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments share thei
 
 from applications.tables import arguments, conditions
 from applications.world_vectors import TwoDictionaries, both_dictionaries, world_vectors
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.spotting.false_friends import FriendOptions, Friends, Relation, Shelf, friends
+from signspot.spotting.friends import FriendOptions, Friends, Relation, Shelf, friends
 
 DEFAULT = FriendOptions()
 PRECISION = 0.9

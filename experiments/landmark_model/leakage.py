@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from experiments.lib.data_sets import LandmarkClip, read_asl30, read_wlasl300
 
 from signspot.domain.tracks import FloatArray
-from signspot.formats.landmark_sets import LandmarkClip, read_asl30, read_wlasl300
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

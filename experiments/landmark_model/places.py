@@ -14,18 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.data_sets import sentence_word_scores
+from experiments.lib.landmark_model import Fold, RealSigning, RecordedSign, StitchedPassage, draw_fold, stitched
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Vocabulary
-from signspot.evaluation.sentence_words import sentence_word_scores
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.learning.landmark_changes import LandmarkChange
-from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
-from signspot.learning.stitching import RecordedSign, StitchedPassage, stitched
-from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.spotting.multi_rate import Rates, multi_rate_windows, window_at
-from signspot.spotting.rivals import likely_windows
-from signspot.spotting.sign_span import sign_span, sign_window
+from signspot.embedding.landmarks import Rates, multi_rate_windows, sign_span, sign_window, window_at
+from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.models.landmarks import LandmarkChange
+from signspot.spotting.annotate import likely_windows
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 HERE = Path(__file__).parent

@@ -15,15 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.landmark_model import PARTS, Fold, RealSigning, RecordedSign, bridge, draw_fold
+from experiments.lib.paper_tables import ExperimentResults, ResultRow, write_results
 
-from signspot.domain.spans import FrameSpan
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray
-from signspot.formats.experiment_results import ExperimentResults, ResultRow, write_results
-from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
-from signspot.learning.stitching import PARTS, RecordedSign, bridge
-from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
-from signspot.spotting.multi_rate import window_at
-from signspot.spotting.sign_span import sign_span, signing_span
+from signspot.embedding.landmarks import sign_span, signing_span, window_at
+from signspot.models.embedders import landmark_embedder_from_checkpoint
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "wlasl300"))
 from run import DATA, FOLD_SEED, Method, few_shot

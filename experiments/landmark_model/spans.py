@@ -14,24 +14,28 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.landmark_model import (
+    Fold,
+    RealSigning,
+    RecordedSign,
+    StitchedPassage,
+    StitchOptions,
+    draw_fold,
+    stitched,
+)
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.dictionary import Entry
+from signspot.domain.landmarks import SignerLandmarks
+from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance, Spotting
-from signspot.domain.spans import FRAME_MS, FrameSpan, TimeAxis
+from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, LandmarkTrack, SimilarityTrack, WindowGrid
 from signspot.domain.words import Vocabulary
-from signspot.features.landmark_rates import RateRows
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
-from signspot.learning.stitching import RecordedSign, StitchedPassage, StitchOptions, stitched
-from signspot.media.landmark_layout import SignerLandmarks
-from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.models.zoo import model_path
-from signspot.spotting.peaks import spottings_of
-from signspot.spotting.rate_track import RateTrack
-from signspot.spotting.refine import Refinement
-from signspot.spotting.sign_span import sign_window
-from signspot.spotting.similarity import similarities
+from signspot.embedding.landmarks import RateRows, sign_window
+from signspot.embedding.zoo import model_path
+from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.spotting.peaks import Refinement, spottings_of
+from signspot.spotting.similarity import RateTrack, similarities
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 HERE = Path(__file__).parent

@@ -2,7 +2,7 @@
 
 The clips are those of wlasl300's official train and val splits and of asl30, repeats dropped, and signs of the
 synthetic world. Nothing of the test split or of aslearn. The recipe was chosen on words and signers held out
-(README.md). RUN/landmark-v1.safetensors then takes the place of src/signspot/models/shipped/landmark-v1.safetensors.
+(README.md). RUN/landmark-v1.safetensors then takes the place of src/signspot/embedding/shipped/landmark-v1.safetensors.
 Started again after an interruption, it goes on with the teachers that are done.
 """
 
@@ -16,13 +16,18 @@ from itertools import count
 from pathlib import Path
 
 import torch
+from experiments.lib.landmark_model import (
+    LandmarkLesson,
+    LandmarkNetworks,
+    RealSigning,
+    Recipe,
+    Step,
+    model_card,
+    synthetic_signs,
+    train_by_recipe,
+)
 
-from signspot.learning.landmark_material import RealSigning
-from signspot.learning.landmark_recipe import Recipe, model_card, train_by_recipe
-from signspot.learning.landmark_training import LandmarkLesson, LandmarkNetworks, Step
-from signspot.learning.synthetic_signs import synthetic_signs
-from signspot.models.checkpoints import ModelCard, save_checkpoint
-from signspot.models.networks import state_of
+from signspot.models.checkpoints import ModelCard, save_checkpoint, state_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 NAME = "landmark-v1"

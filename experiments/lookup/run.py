@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments share thei
 
 from applications.tables import arguments, conditions, share
 from applications.world_vectors import Question, WorldVectors, world_vectors
+from experiments.lib.paper_tables import ExperimentResults, ResultRow, write_results
 
-from signspot.formats.experiment_results import ExperimentResults, ResultRow, write_results
 from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
 
 LIMITS = LookupLimits(possible=0.6, clear=0.05)

@@ -10,18 +10,22 @@ import os
 from pathlib import Path
 
 import numpy as np
+from experiments.lib.paper_tables import (
+    SMALL,
+    ExperimentResults,
+    Measured,
+    ResultRow,
+    world_name,
+    world_split,
+    write_results,
+)
 
-from signspot.domain.spans import FrameSpan, Tolerance
+from signspot.domain.time import FrameSpan, Tolerance
 from signspot.domain.tracks import CLIP_LENGTH
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
 from signspot.learning.bags import Paper, paper_bags
-from signspot.learning.batches import BatchOptions, BatchSource
-from signspot.learning.material import Material
-from signspot.learning.material_files import read_material
-from signspot.learning.passage_windows import PassageWindows
-from signspot.workflows.paper_table_results import SMALL
-from signspot.workflows.world_material import world_name, world_split
-from signspot.world.presets import preset_named
+from signspot.learning.batches import BatchOptions, BatchSource, PassageWindows
+from signspot.learning.material import Material, read_material
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 HOME = Path(__file__).resolve().parent

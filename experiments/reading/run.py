@@ -9,18 +9,31 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from signspot.cli.progress import progress_bars
-from signspot.domain.corpus import Annotation
-from signspot.features.store_disk import make_folder
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.learning.material import Material
-from signspot.learning.material_files import read_material, write_material
-from signspot.learning.passages import passage_columns
-from signspot.workflows.paper_table_results import SMALL, measured
-from signspot.workflows.paper_tables import Measure, Method, Places, RunScores, Scale, Told, WorldRuns, difference
-from signspot.workflows.world_material import episode_passages, world_name
+from experiments.lib.paper_tables import (
+    SMALL,
+    ExperimentResults,
+    Measure,
+    Measured,
+    Method,
+    Places,
+    ResultRow,
+    RunScores,
+    Scale,
+    Told,
+    WorldRuns,
+    difference,
+    episode_passages,
+    measured,
+    world_name,
+    write_results,
+)
+
+from signspot.cli.console import progress_bars
+from signspot.domain.recordings import Annotation
+from signspot.files.atomic import make_folder
+from signspot.learning.material import Material, passage_columns, read_material, write_material
 from signspot.world.broadcast import EpisodePerformance
-from signspot.world.presets import preset_named
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 HOME = Path(__file__).resolve().parent

@@ -14,17 +14,30 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.paper_tables import (
+    SMALL,
+    Column,
+    ExperimentResults,
+    Measured,
+    Method,
+    Places,
+    ResultRow,
+    RunScores,
+    WorldRuns,
+    difference,
+    make_world_material,
+    mean_scores,
+    measured,
+    world_name,
+    world_split,
+    write_results,
+)
 
 from signspot.domain.words import Word
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.learning.head_scores import score_head
-from signspot.learning.material_files import read_material
-from signspot.learning.splits import WordSplit
-from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
-from signspot.workflows.paper_table_results import SMALL, measured
-from signspot.workflows.paper_tables import Column, Method, Places, RunScores, WorldRuns, difference, mean_scores
-from signspot.workflows.world_material import make_world_material, world_name, world_split
-from signspot.world.presets import preset_named
+from signspot.learning.head import score_head
+from signspot.learning.material import WordSplit, read_material
+from signspot.models.embedders import landmark_embedder_from_checkpoint
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 HOME = Path(__file__).resolve().parent

@@ -15,26 +15,31 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.data_sets import (
+    Aslearn,
+    LandmarkClip,
+    SentenceWordScores,
+    read_aslearn,
+    read_wlasl300,
+    sentence_word_scores,
+)
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.corpus import Episode, Subtitle
-from signspot.domain.dictionary import Dictionary, Entry
+from signspot.domain.landmarks import SignerLandmarks
+from signspot.domain.recordings import Dictionary, Entry, Episode, Subtitle
 from signspot.domain.results import VideoAnswer
-from signspot.domain.spans import FRAME_MS, MillisSpan, TimeAxis
+from signspot.domain.time import FRAME_MS, MillisSpan, TimeAxis
 from signspot.domain.tracks import Embedder, FloatArray, LandmarkTrack
 from signspot.domain.words import Word, normalise
+from signspot.embedding.entries import FilledShelf, shelf_of, signs_of
+from signspot.embedding.landmarks import at_house_rate
+from signspot.embedding.model import LANDMARK_MODEL, SignEmbedder
+from signspot.embedding.zoo import load_model
 from signspot.errors import MissingExtra
 from signspot.evaluation.intervals import Interval, mean_interval
-from signspot.evaluation.sentence_words import SentenceWordScores, sentence_word_scores
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.formats.landmark_sets import Aslearn, LandmarkClip, read_aslearn, read_wlasl300
-from signspot.formats.pose_files import write_pose
-from signspot.media.landmark_layout import SignerLandmarks
-from signspot.models.zoo import LANDMARK_MODEL, load_model
-from signspot.spotting.multi_rate import at_house_rate
+from signspot.formats.pose import write_pose
 from signspot.workflows.annotate import Mention, explained
-from signspot.workflows.entry_shelf import FilledShelf, shelf_of
 from signspot.workflows.lookup import learned_words, look_up
-from signspot.workflows.sign_vectors import SignEmbedder, signs_of
 from signspot.workflows.spot import SpotOptions, prepare, spot_prepared
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

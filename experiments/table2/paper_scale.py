@@ -16,22 +16,17 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from experiments.lib.paper_tables import PAPER, episode_passages, world_split, world_trunk_data
 
 from signspot.domain.words import Vocabulary
 from signspot.learning.config import EmbeddingConfig, read_config
-from signspot.learning.device import repeatable, usable_device
-from signspot.learning.distributed import Team
-from signspot.learning.lesson import TrainingData, make_lesson
-from signspot.learning.material import Material
-from signspot.learning.objective import drawn_by
-from signspot.learning.passages import passage_columns
-from signspot.learning.pretrain import TrunkControls, train_trunk
-from signspot.learning.run_folder import RunFolder
-from signspot.learning.train import new_head
-from signspot.models.landmark_embedder import landmark_embedder_from_checkpoint
-from signspot.workflows.paper_table_results import PAPER
-from signspot.workflows.world_material import episode_passages, world_split, world_trunk_data
-from signspot.world.presets import preset_named
+from signspot.learning.head import TrainingData, make_lesson, new_head
+from signspot.learning.losses import drawn_by
+from signspot.learning.material import Material, passage_columns
+from signspot.learning.runs import RunFolder, Team, repeatable, usable_device
+from signspot.learning.trunk import TrunkControls, train_trunk
+from signspot.models.embedders import landmark_embedder_from_checkpoint
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "embedding"

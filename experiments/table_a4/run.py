@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from signspot.cli.paper_table import run_table
-from signspot.workflows.paper_table_results import PaperTable
-from signspot.workflows.paper_tables import Method
+from experiments.lib.paper_tables import Method, PaperTable, run_table
 
 TABLE = PaperTable(
     name="table_a4",

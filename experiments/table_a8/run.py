@@ -20,26 +20,30 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the clips are drawn as for the trunk that is shipped
 
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, world_name, write_results
 from world_trunk.train import Task, annotated, drawn
 
-from signspot.atomic import atomic_output
-from signspot.domain.spans import FrameSpan
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
 from signspot.evaluation.intervals import Interval, class_interval, mean_interval
 from signspot.evaluation.ranking import Floats
-from signspot.features.store_disk import make_folder
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.formats.safe_json import read_json, write_json
+from signspot.files.atomic import atomic_output, make_folder
+from signspot.files.json import read_json, write_json
 from signspot.learning.clips import RecordedClips
-from signspot.learning.pretrain import TrunkControls, TrunkMoment, train_trunk
-from signspot.learning.run_folder import RunFolder
-from signspot.learning.trunk_accuracy import accuracy_of
-from signspot.learning.trunk_config import TrunkRunConfig
-from signspot.learning.trunk_stages import ClipTest, TrunkData, presenter_of
-from signspot.media.transforms import shape_frame
+from signspot.learning.config import TrunkRunConfig
+from signspot.learning.runs import RunFolder
+from signspot.learning.trunk import (
+    ClipTest,
+    TrunkControls,
+    TrunkData,
+    TrunkMoment,
+    accuracy_of,
+    presenter_of,
+    train_trunk,
+)
+from signspot.media.frames import shape_frame
 from signspot.models.checkpoints import load_checkpoint, networks_of
-from signspot.workflows.world_material import world_name
-from signspot.world.presets import preset_named
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 HOME = Path(__file__).resolve().parent

@@ -16,23 +16,19 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the clips are drawn as for the trunk that is shipped
 
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, world_name, write_results
 from world_trunk.train import Task, annotated, drawn, entries
 
-from signspot.atomic import atomic_output
 from signspot.domain.tracks import FrameShape
-from signspot.features.store_disk import make_folder
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.formats.safe_json import read_json
+from signspot.files.atomic import atomic_output, make_folder
+from signspot.files.json import read_json
 from signspot.learning.clips import RecordedClips
-from signspot.learning.pretrain import TrunkControls, train_trunk
-from signspot.learning.run_folder import RunFolder
-from signspot.learning.trunk_config import TrunkRunConfig
-from signspot.learning.trunk_stages import ClipTest, TrunkData
-from signspot.media.sampling import MAX_SPEED
-from signspot.media.transforms import shape_frame
-from signspot.models.staged import CONTINUOUS, DICTIONARY
-from signspot.workflows.world_material import world_name
-from signspot.world.presets import preset_named
+from signspot.learning.config import TrunkRunConfig
+from signspot.learning.runs import RunFolder
+from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, train_trunk
+from signspot.media.frames import MAX_SPEED, shape_frame
+from signspot.models.embedders import CONTINUOUS, DICTIONARY
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 HOME = Path(__file__).resolve().parent

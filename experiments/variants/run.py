@@ -11,16 +11,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments share thei
 
 from applications.tables import arguments, conditions, share
 from applications.world_vectors import WorldVectors, world_vectors
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.dictionary import Entry
+from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance
-from signspot.domain.spans import FRAME_MS
+from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray
 from signspot.domain.words import Word
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.spotting.occurrences import unit, window_near
-from signspot.spotting.peaks import spottings_of
-from signspot.spotting.similarity import similarity
+from signspot.spotting.peaks import spottings_of, window_near
+from signspot.spotting.similarity import similarity, unit
 from signspot.spotting.variants import by_variant, clusters, recurring_windows, variant_at
 from signspot.world.broadcast import EpisodePerformance, SignedToken
 

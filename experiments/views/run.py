@@ -16,21 +16,20 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "calibration"))  # whose model is used here too
 
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 from joint_model import JointModel
 from run import kept_model
 
-from signspot.domain.spans import FRAME_RATE
+from signspot.domain.time import FRAME_RATE
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, WindowGrid
 from signspot.domain.words import Word
+from signspot.embedding.entries import frames_at_rate
 from signspot.evaluation.localisation import is_near
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.media.sampling import random_clips
-from signspot.spotting.occurrences import unit
+from signspot.media.frames import random_clips
 from signspot.spotting.peaks import find_peaks
-from signspot.spotting.queries import frames_at_rate
-from signspot.world.baseline import body_joints, windows
-from signspot.world.chance import chance
-from signspot.world.presets import preset_named
+from signspot.spotting.similarity import unit
+from signspot.world.measure import body_joints, windows
+from signspot.world.settings import chance, preset_named
 from signspot.world.simulation import World
 
 RATES = (0.7, 1.4)
@@ -40,7 +39,7 @@ FOOTAGE = {"as signed": (False, 1.0), "the mirror image": (True, 1.0), "1.4 time
            "0.7 times as fast": (False, 0.7)}  # fmt: skip
 N_EPISODES = 4  # one of each test signer
 REACH = 2 * FRAME_RATE  # frames before and after a sign in which it is looked for
-_OTHER_SIDE = [1, 0, 3, 2, 5, 4, *range(27, 48), *range(6, 27)]  # of the joints of world/baseline.py
+_OTHER_SIDE = [1, 0, 3, 2, 5, 4, *range(27, 48), *range(6, 27)]  # of the joints of world/measure.py
 View = tuple[bool, float]  # mirrored, and at which speed
 
 

@@ -14,26 +14,36 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from experiments.lib.baselines import raw_rows
+from experiments.lib.landmark_model import (
+    Fold,
+    LandmarkLesson,
+    RealSigning,
+    RecordedSign,
+    draw_fold,
+    model_card,
+    stitched,
+    synthetic_signs,
+    train_by_recipe,
+)
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.spans import Tolerance
+from signspot.domain.time import Tolerance
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Vocabulary, Word
+from signspot.embedding.landmarks import Rates, multi_rate_windows, sign_window
+from signspot.embedding.zoo import model_path
 from signspot.evaluation.intervals import Interval, class_interval
-from signspot.evaluation.protocol import Gallery, ProtocolOptions, ProtocolScores, TestPassage, score_passages
-from signspot.evaluation.protocol_intervals import protocol_intervals
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.learning.landmark_material import Fold, RealSigning, draw_fold
-from signspot.learning.landmark_recipe import model_card, train_by_recipe
-from signspot.learning.landmark_training import LandmarkLesson
-from signspot.learning.stitching import RecordedSign, stitched
-from signspot.learning.synthetic_signs import synthetic_signs
-from signspot.models.checkpoints import Checkpoint, load_checkpoint, networks_of, save_checkpoint
-from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.models.networks import state_of
-from signspot.models.zoo import model_path
-from signspot.spotting.landmark_rows import raw_rows
-from signspot.spotting.multi_rate import Rates, multi_rate_windows
-from signspot.spotting.sign_span import sign_window
+from signspot.evaluation.protocol import (
+    Gallery,
+    ProtocolOptions,
+    ProtocolScores,
+    TestPassage,
+    protocol_intervals,
+    score_passages,
+)
+from signspot.models.checkpoints import Checkpoint, load_checkpoint, networks_of, save_checkpoint, state_of
+from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.workflows.lookup import LEARNED_LEVEL
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

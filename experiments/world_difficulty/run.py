@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from signspot.formats.experiment_results import ExperimentResults, Measured, ResultRow, write_results
-from signspot.formats.safe_json import read_json, write_json
-from signspot.world.baseline import raw_joint_scores
-from signspot.world.presets import preset_named
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
+
+from signspot.files.json import read_json, write_json
+from signspot.world.measure import raw_joint_scores, world_statistics
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
-from signspot.world.statistics import world_statistics
 
 HERE = Path(__file__).parent
 RUNS = HERE / "runs.json"

@@ -15,19 +15,17 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.spans import FrameSpan
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
 from signspot.learning.clips import ClipPlace, ClipWindow, RecordedClips
-from signspot.learning.pretrain import TrunkControls, train_trunk
-from signspot.learning.run_folder import RunFolder
-from signspot.learning.trunk_config import TrunkRunConfig
-from signspot.learning.trunk_stages import TrunkData
-from signspot.media.transforms import shape_frame
+from signspot.learning.config import TrunkRunConfig
+from signspot.learning.runs import RunFolder
+from signspot.learning.trunk import TrunkControls, TrunkData, train_trunk
+from signspot.media.frames import shape_frame
 from signspot.models.checkpoints import load_checkpoint, save_checkpoint
 from signspot.world.motion import Performance
-from signspot.world.presets import preset_named
-from signspot.world.render import render_frames
-from signspot.world.render_scene import Broadcast, Studio
+from signspot.world.render import Broadcast, Studio, render_frames
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 SEED = 1000

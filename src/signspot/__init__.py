@@ -14,21 +14,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from signspot.domain.corpus import Subtitle
-    from signspot.domain.dictionary import Dictionary, Entry
+    from signspot.domain.recordings import Dictionary, Entry, Subtitle
     from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-    from signspot.domain.spans import FrameSpan, MillisSpan, TimeAxis
+    from signspot.domain.time import FrameSpan, MillisSpan, TimeAxis
     from signspot.domain.tracks import Embedder, EmbeddingTrack, SimilarityTrack
     from signspot.domain.words import Word, normalise
+    from signspot.embedding.zoo import embed, load_model, open_dictionary
     from signspot.errors import InputError, SignspotError
-    from signspot.evaluation.presence import Calibration
-    from signspot.formats.calibration_file import read_calibration
+    from signspot.evaluation.calibration import Calibration
     from signspot.media.reader import VideoReader
-    from signspot.models.zoo import load_model
+    from signspot.stores.calibration import read_calibration
     from signspot.text.subtitles import read_subtitles
     from signspot.workflows.annotate import Annotated, annotate
     from signspot.workflows.check import check_corpus, check_dictionary
-    from signspot.workflows.library import embed, open_dictionary
     from signspot.workflows.lookup import Lookup, LookupOptions, lookup
     from signspot.workflows.spot import SpotOptions, spot
 
@@ -69,21 +67,19 @@ __all__ = [
 
 # Names are looked up when first used: the decoding process and the command line start in a fraction of a second.
 _HOMES = {
-    "domain.corpus": ("Subtitle",),
-    "domain.dictionary": ("Dictionary", "Entry"),
+    "domain.recordings": ("Dictionary", "Entry", "Subtitle"),
     "domain.results": ("Spotting", "VideoAnswer", "WordAnswer"),
-    "domain.spans": ("FrameSpan", "MillisSpan", "TimeAxis"),
+    "domain.time": ("FrameSpan", "MillisSpan", "TimeAxis"),
     "domain.tracks": ("Embedder", "EmbeddingTrack", "SimilarityTrack"),
     "domain.words": ("Word", "normalise"),
-    "evaluation.presence": ("Calibration",),
-    "formats.calibration_file": ("read_calibration",),
+    "evaluation.calibration": ("Calibration",),
+    "stores.calibration": ("read_calibration",),
     "errors": ("InputError", "SignspotError"),
     "media.reader": ("VideoReader",),
-    "models.zoo": ("load_model",),
     "text.subtitles": ("read_subtitles",),
     "workflows.annotate": ("Annotated", "annotate"),
     "workflows.check": ("check_corpus", "check_dictionary"),
-    "workflows.library": ("embed", "open_dictionary"),
+    "embedding.zoo": ("embed", "load_model", "open_dictionary"),
     "workflows.lookup": ("Lookup", "LookupOptions", "lookup"),
     "workflows.spot": ("SpotOptions", "spot"),
 }

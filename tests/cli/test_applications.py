@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from signspot.cli import main as cli
-from signspot.formats.tables import read_spottings
 from signspot.media.writer import VideoWriter
-from signspot.world.colours import ToyWorld
+from signspot.stores.spottings import read_spottings
+from tests.toy_world import ToyWorld
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 NAMES = ("lookup", "variants", "mining", "friends", "results")

@@ -15,18 +15,17 @@ import pytest
 import torch
 
 from signspot.cli import main
-from signspot.domain.spans import MillisSpan
+from signspot.domain.time import MillisSpan
 from signspot.domain.words import Word
-from signspot.formats.eaf import read_eaf
-from signspot.formats.truth import read_truth
-from signspot.learning.splits import read_split
+from signspot.embedding.zoo import load_model
+from signspot.formats.elan.edit import read_eaf
+from signspot.learning.material import read_split
 from signspot.media.reader import VideoReader
-from signspot.models.checkpoints import ModelCard, save_checkpoint
+from signspot.models.checkpoints import ModelCard, describe, save_checkpoint, state_of
 from signspot.models.i3d import I3D, I3DConfig
-from signspot.models.networks import describe, state_of
-from signspot.models.zoo import load_model
-from signspot.workflows.demo_methods import METHODS
-from signspot.world.presets import PRESETS
+from signspot.stores.truth import read_truth
+from signspot.workflows.demo import METHODS
+from signspot.world.settings import PRESETS
 
 TINY = replace(
     PRESETS["demo"], name="tiny", n_words=6, n_annotated=6, n_test_words=3, train_episodes=1, test_episodes=1,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from signspot.cli import main
-from signspot.learning.material_files import write_material
+from signspot.learning.material import write_material
 from tests.learning.planted import planted
 from tests.learning.small_runs import WORLD
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from signspot.cli import main as cli
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.landmarks import SignerLandmarks
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import LandmarkTrack
-from signspot.formats.pose_files import write_pose
-from signspot.media.landmark_layout import SignerLandmarks
+from signspot.formats.pose import write_pose
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
-from signspot.world.presets import preset_named
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 SIDE = 400  # pixels

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from signspot.cli.landmarks import landmarks
-from signspot.formats.pose_files import read_pose
+from signspot.formats.pose import read_pose
 from tests.media.stand_in_detector import coloured_video, install
 
 app = typer.Typer()

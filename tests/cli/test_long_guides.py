@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from signspot.cli.main import run
-from signspot.domain.spans import FRAME_MS
+from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import FrameShape
 from signspot.media.reader import VideoReader
 from signspot.media.writer import VideoWriter

@@ -22,15 +22,15 @@ from PIL import Image
 
 import signspot
 from signspot.cli import main as cli
-from signspot.domain.corpus import Episode
+from signspot.domain.recordings import Episode
 from signspot.domain.results import VideoAnswer
-from signspot.domain.spans import MillisSpan
+from signspot.domain.time import MillisSpan
 from signspot.errors import EnvironmentProblem
-from signspot.formats.eaf import read_eaf
-from signspot.formats.tables import read_spottings, spotting_record
+from signspot.formats.elan.edit import read_eaf
 from signspot.media.writer import VideoWriter
+from signspot.stores.spottings import read_spottings, spotting_record
 from signspot.workflows.spot import SpotOptions, spot_prepared
-from signspot.world.colours import ToyWorld
+from tests.toy_world import ToyWorld
 
 
 def sha256s(folder: Path) -> dict[Path, str]:
@@ -202,7 +202,7 @@ def test_a_finding_that_makes_no_sense_fails_its_video_alone(
             return replace(answer, words=(replace(answer.words[0], spottings=tuple(bad)),))
         return answer
 
-    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", searched)
+    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", searched)
     outputs = ["--csv", str(table), "--vtt", str(tmp_path / "vtt"), "--failures", str(failures)]
     assert spot(toy_world, "apple", *outputs, source=videos) == 1
     assert [s.video_id for s in read_spottings(table)] == ["c"] * 3
@@ -225,7 +225,7 @@ def test_what_a_batch_found_is_kept_when_the_machine_fails(
             raise EnvironmentProblem("store", "the disk is full", "free some space")
         return spot_prepared(episode, *rest)
 
-    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", searched)
+    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", searched)
     assert spot(toy_world, "apple", "--csv", str(table), source=videos) == 3
     assert [s.video_id for s in read_spottings(table)] == ["a"] * 3
     told = capsys.readouterr().err.splitlines()[-2:]
@@ -239,7 +239,7 @@ def test_a_disk_that_fails_is_no_bug_wherever_it_is_met(
     def failing(*_: object) -> None:
         raise OSError(getattr(errno, number), "as the system puts it", "/mnt/share/a.mp4")
 
-    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", failing)
+    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", failing)
     assert spot(toy_world, "apple") == code
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("signspot: /mnt/share/a.mp4: ") != (code == 4)
@@ -609,7 +609,7 @@ def test_only_the_box_is_searched(toy_world: ToyWorld, tmp_path: Path, capsys: p
 def test_a_bug_is_told_in_one_line_with_exit_code_4(
     toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("signspot.workflows.spot_files.load_model", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("signspot.workflows.batch.load_model", lambda *_, **__: 1 / 0)
     assert spot(toy_world, "apple") == 4
     message = capsys.readouterr().err
     assert "this is a bug in signspot: ZeroDivisionError" in message
@@ -625,7 +625,7 @@ def test_an_interruption_is_exit_code_130(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", interrupt)
+    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", interrupt)
     assert spot(toy_world, "apple") == 130
     assert capsys.readouterr().err == "signspot: interrupted\n"
 
@@ -643,7 +643,7 @@ def test_the_table_of_an_interrupted_batch_is_said_to_be_partial(
             raise KeyboardInterrupt
         return spot_prepared(episode, *more)
 
-    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", interrupted)
+    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", interrupted)
     assert spot(toy_world, "apple", "--csv", "all.csv", source=tmp_path / "videos") == 130
     said = capsys.readouterr().err
     assert "all.csv: only the videos that were finished; repeat with --overwrite to have all" in said

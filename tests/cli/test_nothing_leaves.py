@@ -37,7 +37,7 @@ import contextlib, json, sys
 from dataclasses import replace
 
 from signspot.cli.main import run
-from signspot.world.presets import PRESETS
+from signspot.world.settings import PRESETS
 from tests.cli.test_demo import TINY
 
 PRESETS["tiny"] = TINY  # worlds of seconds, which no user has

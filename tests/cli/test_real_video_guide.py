@@ -12,14 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.lib.data_sets import LandmarkClip, read_aslearn, read_wlasl300
 
 from signspot.cli.main import run
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.landmarks import POSE_NUMBERS, SignerLandmarks
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack
-from signspot.formats.landmark_sets import LandmarkClip, read_aslearn, read_wlasl300
-from signspot.formats.pose_files import write_pose
-from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
-from signspot.spotting.multi_rate import at_house_rate
+from signspot.embedding.landmarks import at_house_rate
+from signspot.formats.pose import write_pose
 from tests.cli.test_spotting_guides import examples
 
 NOT_FOUND = ": not found (closest"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from signspot.cli.main import run
-from signspot.world.colours import ToyWorld
+from tests.toy_world import ToyWorld
 
 GUIDES = Path(__file__).parents[2] / "docs" / "guides"
 BATCH = 13  # copies of the broadcast: as many candidates as a calibration needs; the store knows them for one

@@ -13,7 +13,7 @@ import pytest
 
 from signspot.cli import main
 from signspot.learning.config import as_toml
-from signspot.learning.material_files import write_material
+from signspot.learning.material import write_material
 from tests.learning.planted import planted
 from tests.learning.small_runs import SMALL, WORLD
 from tests.test_interrupts import hears_signals

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer
-from signspot.domain.spans import MillisSpan
+from signspot.domain.time import MillisSpan
 from signspot.domain.words import Word
 
 PROVENANCE = Provenance(media_sha256="ab", model="m", fingerprint="f", dictionary="d")

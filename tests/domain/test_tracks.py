@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.spans import TimeAxis
+from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, WindowGrid
 
 

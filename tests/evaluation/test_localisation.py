@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.spans import Tolerance
+from signspot.domain.time import Tolerance
 from signspot.errors import InputError
 from signspot.evaluation.localisation import is_near, localisation
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.spans import MillisSpan
+from signspot.domain.time import MillisSpan
 from signspot.errors import InputError
 from signspot.evaluation.overlap import THRESHOLDS_PERCENT, SignSpan, overlap_scores
 

@@ -8,14 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
-from signspot.domain.spans import Tolerance
+from signspot.domain.time import Tolerance
 from signspot.errors import InputError
-from signspot.evaluation.protocol import (
-    Gallery,
-    ProtocolOptions,
-    TestPassage,
-    score_passages,
-)
+from signspot.evaluation.protocol import Gallery, ProtocolOptions, TestPassage, score_passages
 from signspot.evaluation.ranking import Ints
 from tests.evaluation.embedded import random_gallery, random_passages, true_passages, unit_rows
 

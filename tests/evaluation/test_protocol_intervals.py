@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from signspot.evaluation.intervals import BootstrapOptions
-from signspot.evaluation.protocol import score_passages
-from signspot.evaluation.protocol_intervals import protocol_intervals
+from signspot.evaluation.protocol import protocol_intervals, score_passages
 from tests.evaluation.embedded import random_gallery, random_passages, true_passages
 
 

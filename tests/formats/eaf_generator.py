@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from signspot.domain.results import Presence, Provenance, Spotting
-from signspot.domain.spans import Millis, MillisSpan
+from signspot.domain.time import Millis, MillisSpan
 from signspot.domain.words import Word
-from signspot.formats.vocabulary import ExternalVocabulary, LocalGloss, VocabularyItem
+from signspot.formats.vocabularies import ExternalVocabulary, LocalGloss, VocabularyItem
 
 SCHEMAS = Path("/work/shared/data/eaf_schema")
 VERSIONS = ("2.7", "2.8", "3.0")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from signspot.domain.corpus import Subtitle
+from signspot.domain.recordings import Subtitle
 from signspot.domain.results import Presence, Provenance, Spotting
-from signspot.domain.spans import Millis, MillisSpan
+from signspot.domain.time import Millis, MillisSpan
 from signspot.domain.words import Word
 
 ODD_TEXTS = (

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.spans import Millis, MillisSpan
+from signspot.domain.time import Millis, MillisSpan
 from signspot.domain.words import Word
 from signspot.errors import FormatError, OutputExists, SignspotError
 from signspot.formats.bobsl import OFFSETS, OffsetRule, SplitAnnotations, read_bobsl_spottings, write_bobsl_spottings
-from signspot.formats.corpus_source import TimedAnnotation
+from signspot.stores.corpus import TimedAnnotation
 from tests.formats.spottings import mutants, write_mutant
 
 SPOTTINGS = {

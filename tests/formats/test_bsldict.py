@@ -10,17 +10,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.boxes import SignerBox
-from signspot.domain.corpus import Rights
-from signspot.domain.spans import FrameSpan
+from signspot.domain.recordings import Rights, SignerBox
+from signspot.domain.time import FrameSpan
 from signspot.domain.words import Word
 from signspot.errors import DictionaryError, FormatError, InputError, OutputExists, SignspotError
 from signspot.formats import bsldict
-from signspot.formats.bsldict import ImportedDictionary, import_bsldict
-from signspot.formats.bsldict_records import ClipFacts, ReleasedWord, read_bsldict_records, sign_synonyms
-from signspot.formats.clip_boxes import Box
-from signspot.formats.entry_features import read_entry_features
-from signspot.formats.manifests import read_dictionary
+from signspot.formats.bsldict import (
+    ClipFacts,
+    ImportedDictionary,
+    ReleasedWord,
+    import_bsldict,
+    read_bsldict_records,
+    sign_synonyms,
+)
+from signspot.formats.wlasl import Box
+from signspot.stores.dictionary import read_dictionary
+from signspot.stores.entries import read_entry_features
 from tests.formats.released_files import ROWS, WORDS, Payload, bsldict_tree, damaged_trees, vectors, write_pickle
 from tests.formats.spottings import mutants
 

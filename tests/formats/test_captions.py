@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signspot.domain.results import Spotting
-from signspot.domain.spans import Millis, MillisSpan
+from signspot.domain.time import Millis, MillisSpan
 from signspot.domain.words import Word
 from signspot.errors import FormatError, OutputExists
 from signspot.formats.captions import write_captions

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.spans import Millis, MillisSpan
+from signspot.domain.time import Millis, MillisSpan
 from signspot.errors import FormatError, OutputExists
 from signspot.evaluation.overlap import SignSpan, overlap_scores
 from signspot.formats.challenge import read_challenge, write_challenge

@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 
 from signspot.cli import main as cli
-from signspot.domain.boxes import SignerBox
-from signspot.domain.dictionary import Signer
-from signspot.domain.spans import Millis, MillisSpan
+from signspot.domain.recordings import Signer, SignerBox
+from signspot.domain.time import Millis, MillisSpan
 from signspot.domain.words import Word
 from signspot.errors import DictionaryError, FormatError, OutputExists, SignspotError
-from signspot.formats.clip_boxes import Box
-from signspot.formats.clip_records import ClipRecord, read_clip_records
-from signspot.formats.manifests import read_dictionary
-from signspot.formats.wlasl import import_msasl, import_wlasl
+from signspot.formats.wlasl import Box, ClipRecord, import_msasl, import_wlasl, read_clip_records
+from signspot.stores.dictionary import read_dictionary
 from tests.formats.spottings import mutants, write_mutant
 
 

@@ -15,10 +15,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.distributed import Team, joined_team
-from signspot.learning.objective import drawn_by
-from signspot.learning.run_folder import RunFolder
-from signspot.learning.train import Controls, new_head, train_head
+from signspot.learning.head import Controls, new_head, train_head
+from signspot.learning.losses import drawn_by
+from signspot.learning.runs import RunFolder, Team, joined_team
 from tests.learning.small_runs import SMALL, small_lesson
 
 CASES: dict[str, EmbeddingConfig] = {

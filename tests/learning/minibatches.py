@@ -7,7 +7,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from signspot.learning.minibatch import BACKGROUND, Minibatch
+from signspot.learning.batches import BACKGROUND, Minibatch
 from signspot.models.head import unit_rows
 
 N_WORDS = 6

@@ -18,9 +18,8 @@ from pathlib import Path
 import torch
 
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.lesson import Lesson, TrainingData, make_lesson
-from signspot.learning.run_folder import RunFolder, Start
-from signspot.learning.train import Controls, train_head
+from signspot.learning.head import Controls, Lesson, TrainingData, make_lesson, train_head
+from signspot.learning.runs import RunFolder, Start
 from tests.learning.planted import World, planted
 
 SMALL = EmbeddingConfig(

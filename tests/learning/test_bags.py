@@ -19,8 +19,8 @@ from signspot.learning.bags import (
     paper_bags,
     released_bags,
 )
+from signspot.learning.batches import Minibatch
 from signspot.learning.losses import draw_positives
-from signspot.learning.minibatch import Minibatch
 from tests.learning.minibatches import FRIEND, LANGUAGE, NAME, SPEAK, WHAT, figure, minibatches, numbers, relations
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from signspot.domain.words import Word
 from signspot.errors import InputError
-from signspot.learning.batches import BatchOptions, BatchSource, Dropped
+from signspot.learning.batches import BACKGROUND, BatchOptions, BatchSource, Dropped, Minibatch
 from signspot.learning.material import Material
-from signspot.learning.minibatch import BACKGROUND, Minibatch
 from tests.learning.problems import Sizes, one_passage, random_material, with_passages
 
 TENSORS = [field.name for field in dataclasses.fields(Minibatch) if field.name not in ("n_items", "passages")]

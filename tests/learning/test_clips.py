@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.spans import FrameSpan
+from signspot.domain.time import FrameSpan
 from signspot.learning.clips import ClipPlace, ClipWindow, RecordedClips
 
 seeds = st.integers(0, 2**32 - 1)

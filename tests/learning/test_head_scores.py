@@ -9,7 +9,7 @@ import torch
 from signspot.domain.words import Word
 from signspot.errors import InputError
 from signspot.evaluation.protocol import Gallery, TestPassage, score_passages
-from signspot.learning.head_scores import score_head
+from signspot.learning.head import score_head
 from signspot.learning.material import Material
 from signspot.models.head import Head, HeadConfig
 from tests.learning.planted import DIM, World, planted

@@ -7,10 +7,8 @@ import pytest
 from safetensors.torch import load_file
 
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.head_scores import score_head
-from signspot.learning.lesson import TrainingData, make_lesson
+from signspot.learning.head import TrainingData, make_lesson, new_head, score_head
 from signspot.learning.material import Material
-from signspot.learning.train import new_head
 from tests.learning.planted import World, planted
 from tests.learning.small_runs import run_in
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from signspot.learning.bags import ANCHORS, Anchor, Bags, Paper, Released, infonce_bags, paper_bags, released_bags
+from signspot.learning.batches import BACKGROUND, Minibatch
 from signspot.learning.losses import (
     Formulation,
     classification,
@@ -21,7 +22,6 @@ from signspot.learning.losses import (
     watch_lookup,
     watch_read_lookup,
 )
-from signspot.learning.minibatch import BACKGROUND, Minibatch
 from signspot.models.head import unit_rows
 from tests.learning.minibatches import FRIEND, LANGUAGE, cosines, figure, minibatches, numbers, relations
 

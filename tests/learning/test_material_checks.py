@@ -8,8 +8,7 @@ import pytest
 
 from signspot.domain.words import Vocabulary, Word
 from signspot.errors import InputError
-from signspot.learning.material import Material
-from signspot.learning.material_checks import check_material, refuse_other_trunk
+from signspot.learning.material import Material, check_material, refuse_other_trunk
 from tests.learning.problems import Sizes, random_material, with_passages
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.words import Synonyms, Word
 from signspot.errors import FormatError, InputError, OutputExists, SignspotError
-from signspot.learning.material import Material
-from signspot.learning.material_files import read_material, read_synonyms, write_material, write_synonyms
+from signspot.learning.material import Material, read_material, read_synonyms, write_material, write_synonyms
 from tests.learning.problems import Sizes, random_material
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.learning.trunk_accuracy import class_accuracy
+from signspot.learning.trunk import class_accuracy
 
 
 def scores_with_best(best: list[int], classes: int) -> np.ndarray:

@@ -5,27 +5,28 @@ import pytest
 import torch
 from torch import nn
 
-from signspot.domain.spans import FrameSpan
+from signspot.domain.time import FrameSpan
 from signspot.errors import InputError
 from signspot.learning.clips import ClipPlace, RecordedClips
-from signspot.learning.pose_distillation import PoseReader, pose_loss, pose_target
-from signspot.learning.trunk_config import TrunkRunConfig
-from signspot.learning.trunk_learning import seen
-from signspot.learning.trunk_stages import (
+from signspot.learning.config import TrunkRunConfig
+from signspot.learning.trunk import (
     ClipTest,
+    PoseReader,
     TrunkData,
     batches_of,
     new_trunk,
+    pose_loss,
+    pose_target,
     refuse_unusable_tests,
+    seen,
     stages_of,
     start_from,
     trunk_for,
 )
-from signspot.models.body import mirrored
-from signspot.models.checkpoints import Checkpoint, ModelCard
-from signspot.models.networks import describe, state_of
-from signspot.models.staged import CONTINUOUS, DICTIONARY
-from signspot.models.trunk import InceptionTrunk
+from signspot.models.checkpoints import Checkpoint, ModelCard, describe, state_of
+from signspot.models.embedders import CONTINUOUS, DICTIONARY
+from signspot.models.i3d import InceptionTrunk
+from signspot.models.landmarks import mirrored
 from tests.learning.signs import WORDS
 from tests.models.signing import moved, signing
 

@@ -9,10 +9,9 @@ import numpy as np
 import torch
 
 from signspot.learning.clips import RecordedClips
-from signspot.learning.pretrain import TrunkControls, TrunkMoment, train_trunk
-from signspot.learning.run_folder import RunFolder
-from signspot.learning.trunk_config import TrunkRunConfig
-from signspot.learning.trunk_stages import ClipTest, TrunkData
+from signspot.learning.config import TrunkRunConfig
+from signspot.learning.runs import RunFolder
+from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, TrunkMoment, train_trunk
 from signspot.models.checkpoints import ModelCard
 from tests.learning.signs import WORDS, moving_hand, signing_hand
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from signspot.domain.dictionary import Entry
+from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
-from signspot.domain.spans import MillisSpan, TimeAxis
+from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.domain.words import Word
 

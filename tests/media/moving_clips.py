@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.spans import FRAME_MS
+from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import Pixels
 from signspot.media.writer import VideoWriter
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from signspot.media import landmark_process
+from signspot.embedding import detector as landmark_process
 from signspot.media.writer import VideoWriter
 
 _PROGRAM = """

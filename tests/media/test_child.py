@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.boxes import SignerBox
+from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import FrameShape
 from signspot.errors import EnvironmentProblem, SignspotError, VideoError
 from signspot.media import messages
-from signspot.media.reader import Limits, VideoReader
-from signspot.media.video import ReadRequest
+from signspot.media.reader import VideoReader
+from signspot.media.video import Limits, ReadRequest
 from tests.media.videos import Recipe, make_video
 
 

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from PIL import ExifTags, Image
 
-from signspot.domain.boxes import SignerBox
+from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import FrameShape, Pixels
 from signspot.errors import VideoError
-from signspot.media.reader import Frame, Limits, ReadReport, VideoReader, media_sha256
-from signspot.media.transforms import cut_square, shape_frame
+from signspot.media.frames import cut_square, shape_frame
+from signspot.media.reader import VideoReader
+from signspot.media.video import Frame, Limits, ReadReport, media_sha256
 from tests.media.videos import Recipe, make_video, number_of, numbered
 
 NTSC = Fraction(30000, 1001)

@@ -16,8 +16,8 @@ import pytest
 from PIL import Image
 
 from signspot.errors import SignspotError, VideoError
-from signspot.media.extent import measure
-from signspot.media.reader import Limits, VideoReader, media_sha256
+from signspot.media.reader import VideoReader
+from signspot.media.video import Limits, measure, media_sha256
 from tests.media.test_reader import read
 from tests.media.videos import Recipe, cut, make_video, number_of
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.spans import FrameSpan, TimeAxis
+from signspot.domain.time import FrameSpan, TimeAxis
 from signspot.domain.tracks import LandmarkTrack, Pixels
 from signspot.media.trim import NO_WRISTS, NOTHING_MOVES, TrimOptions, trim_by_landmarks, trim_by_motion, trim_clip
 from signspot.media.writer import VideoWriter
-from signspot.world.appearance import random_appearance
+from signspot.world.people import random_appearance
 from signspot.world.render import render_frames
 from tests.world.figures import Hand, SignedClip, landmarks, signed_clip
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from signspot.domain.tracks import Pixels
 from signspot.errors import EnvironmentProblem, InputError, OutputExists, VideoError
+from signspot.figures.overlay import write_overlay
 from signspot.media import writer as writer_module
-from signspot.media.writer import VideoWriter, write_overlay
+from signspot.media.writer import VideoWriter
 from tests.media.answers import video_answer
 
 COLOURS = ((255, 255, 255), (0, 0, 0), (200, 30, 30), (20, 160, 60), (30, 60, 220), (0, 158, 115))

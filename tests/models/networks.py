@@ -7,11 +7,9 @@ import torch
 
 from signspot.domain.tracks import FrameShape
 from signspot.models.backends import Backend, TorchBackend
-from signspot.models.embedder import EmbedderSettings, VideoEmbedder
+from signspot.models.embedders import EmbedderSettings, VideoEmbedder
 from signspot.models.head import Head, HeadConfig
-from signspot.models.i3d import I3D, I3DConfig
-from signspot.models.s3d import S3D, S3DConfig
-from signspot.models.trunk import InceptionTrunk
+from signspot.models.i3d import I3D, S3D, I3DConfig, InceptionTrunk, S3DConfig
 
 
 def lively(trunk: InceptionTrunk, side: int) -> InceptionTrunk:

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from signspot.embedding.zoo import load_model
 from signspot.errors import EnvironmentProblem, InputError, MissingExtra
 from signspot.models.backends import Backend, OpenVinoBackend, TorchBackend, _openvino, choose_backend
-from signspot.models.zoo import load_model
 
 HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
 needs_openvino = pytest.mark.skipif(not HAS_OPENVINO, reason="openvino is not installed")

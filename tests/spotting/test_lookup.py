@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.dictionary import Entry
+from signspot.domain.recordings import Entry
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import normalise
 from signspot.spotting.lookup import Band, LookupLimits, guesses
-from signspot.spotting.occurrences import unit
+from signspot.spotting.similarity import unit
 
 LIMITS = LookupLimits(possible=0.8, clear=0.1)
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from signspot.domain.dictionary import Entry
+from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance
-from signspot.domain.spans import TimeAxis
+from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, WindowGrid
 from signspot.domain.words import Word
-from signspot.evaluation.presence import Calibration, Logistic, PresenceFit
+from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.spotting.presence import Cohort, Judge, candidates_of
 from signspot.spotting.similarity import similarity
 

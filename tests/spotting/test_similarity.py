@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from signspot.domain.dictionary import Entry
-from signspot.domain.spans import TimeAxis
+from signspot.domain.recordings import Entry
+from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
 from signspot.domain.words import Word
 from signspot.spotting.similarity import similarities, similarity

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.dictionary import Entry
-from signspot.domain.spans import TimeAxis
+from signspot.domain.recordings import Entry
+from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import FloatArray, SimilarityTrack, WindowGrid
 from signspot.domain.words import normalise
-from signspot.spotting.occurrences import unit
+from signspot.spotting.similarity import unit
 from signspot.spotting.variants import by_variant, clusters, recurring_windows, variant_at
 
 APPLE = normalise("apple")

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from signspot.errors import SubtitleError
-from signspot.text.arrange import MAX_DURATION_MS, MAX_TIME_MS
-from signspot.text.subtitles import SubtitleOptions, read_subtitles
+from signspot.text.subtitles import MAX_DURATION_MS, MAX_TIME_MS, SubtitleOptions, read_subtitles
 from tests.text.stl_writer import Block, stl
-from tests.text.test_ttml import NTSC, ttml
+from tests.text.test_subtitle_formats_ttml import NTSC, ttml
 
 LINES = [
     "Hello, <i>world</i> &amp; you",

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.landmarks import POSE_NUMBERS, SignerLandmarks
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import LandmarkTrack
-from signspot.formats.pose_files import write_pose
-from signspot.media.landmark_layout import POSE_NUMBERS, SignerLandmarks
+from signspot.formats.pose import write_pose
 
 Points = npt.NDArray[np.float32]
 WORDS = ("bread", "cheese", "milk", "tea")

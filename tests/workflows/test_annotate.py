@@ -8,19 +8,18 @@ import numpy as np
 import pytest
 
 import signspot
-from signspot.domain.corpus import Annotation, Subtitle
-from signspot.domain.spans import MillisSpan
+from signspot.domain.recordings import Annotation, Subtitle
+from signspot.domain.time import MillisSpan
 from signspot.domain.words import Synonyms, Word
 from signspot.errors import InputError
 from signspot.evaluation.overlap import SignSpan
 from signspot.formats.bobsl import read_bobsl_spottings
 from signspot.formats.challenge import read_challenge
-from signspot.spotting.occurrences import window_near
-from signspot.spotting.peaks import spottings_at
+from signspot.spotting.peaks import spottings_at, window_near
 from signspot.workflows.annotate import Annotated, KnownWords, annotate, explained, known_words
 from signspot.workflows.outputs import Output, write_corpus_json
 from signspot.workflows.spot import SpotOptions, spot
-from signspot.world.colours import ToyWorld
+from tests.toy_world import ToyWorld
 
 TRUSTED = SpotOptions(isolated=False)
 

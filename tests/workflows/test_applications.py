@@ -15,28 +15,24 @@ import numpy.typing as npt
 import pytest
 
 import signspot
-from signspot.domain.corpus import Rights
+from signspot.domain.recordings import Rights
 from signspot.domain.tracks import FloatArray, FrameShape
+from signspot.embedding.entries import PictureSigns, SignModel, shelf_of, sign_embedder
+from signspot.embedding.pictures import EntrySource
 from signspot.errors import FormatError, InputError, OutputExists, UnknownWord, VideoError
-from signspot.formats.manifests import read_dictionary
-from signspot.formats.mined_table import read_mined
-from signspot.formats.tables import read_spottings
 from signspot.media.writer import VideoWriter
-from signspot.spotting.false_friends import FriendOptions, Relation
+from signspot.spotting.friends import FriendOptions, Relation
 from signspot.spotting.lookup import Band
-from signspot.spotting.mining import Diversity
-from signspot.workflows.entry_shelf import shelf_of
-from signspot.workflows.entry_vectors import EntrySource
-from signspot.workflows.evidence import may
-from signspot.workflows.footage import FootageRequest
+from signspot.spotting.variants import Diversity
+from signspot.stores.dictionary import read_dictionary
+from signspot.stores.spottings import read_spottings
+from signspot.workflows.footage import FootageRequest, may
 from signspot.workflows.friends import FriendsRequest, compare_dictionaries, write_comparison
 from signspot.workflows.lookup import LookupOptions, look_up, lookup
-from signspot.workflows.mine import MineOptions, accept_mined, mine
-from signspot.workflows.sign_vectors import PictureSigns, SignModel, sign_embedder
+from signspot.workflows.mine import MineOptions, accept_mined, mine, read_mined
 from signspot.workflows.spot import SpotOptions
-from signspot.workflows.variant_files import VariantFiles, write_variants
-from signspot.workflows.variants import find_variants, minute_of, signer_of, video_of
-from signspot.world.colours import ToyWorld, make_toy_world
+from signspot.workflows.variants import VariantFiles, find_variants, minute_of, signer_of, video_of, write_variants
+from tests.toy_world import ToyWorld, make_toy_world
 
 TODAY = date(2026, 1, 1)
 TRUSTED = SpotOptions(isolated=False)

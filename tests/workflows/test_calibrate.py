@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.corpus import Annotation, Subtitle
-from signspot.domain.dictionary import Dictionary, Entry
-from signspot.domain.spans import MillisSpan, TimeAxis
+from signspot.domain.recordings import Annotation, Dictionary, Entry, Subtitle
+from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
 from signspot.domain.words import Word
 from signspot.errors import InputError
 from signspot.evaluation.calibration import expected_calibration_error
-from signspot.models.colour import ColourEmbedder
+from signspot.models.embedders import ColourEmbedder
 from signspot.workflows.calibrate import (
     RATES,
     SHOWN,

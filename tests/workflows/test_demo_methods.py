@@ -8,13 +8,11 @@ import pytest
 import torch
 
 from signspot.domain.tracks import FloatArray
-from signspot.learning.material import Material
-from signspot.learning.splits import WordSplit
-from signspot.models.checkpoints import Checkpoint, ModelCard
+from signspot.learning.material import Material, WordSplit
+from signspot.models.checkpoints import Checkpoint, ModelCard, describe, state_of
 from signspot.models.i3d import I3D, I3DConfig
-from signspot.models.networks import describe, state_of
-from signspot.workflows import demo_methods
-from signspot.workflows.demo_methods import METHODS, Classroom, Pupil, compare_methods, table_of, threshold_of
+from signspot.workflows import demo as demo_methods
+from signspot.workflows.demo import METHODS, Classroom, Pupil, compare_methods, table_of, threshold_of
 from tests.learning.planted import World, planted
 
 WORLD = World(n_words=30, n_annotated=20)

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from signspot.domain.dictionary import Entry
+from signspot.domain.recordings import Entry
 from signspot.domain.results import VideoAnswer, WordAnswer
-from signspot.domain.spans import FRAME_MS, FrameSpan, MillisSpan, TimeAxis
+from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.domain.words import Word
-from signspot.formats.truth import SignedSign
-from signspot.workflows.demo_spotting import signed_mentions
+from signspot.stores.truth import SignedSign
+from signspot.workflows.demo import signed_mentions
 
 N_FRAMES = 200
 APPLE = Word("apple")

@@ -20,16 +20,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.dictionary import Dictionary, Entry
-from signspot.domain.spans import FrameSpan
+from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.time import FrameSpan
 from signspot.domain.words import Word, normalise
+from signspot.embedding.pictures import EntryOptions, embed_entry
 from signspot.errors import DictionaryError, EnvironmentProblem, InputError, OutputExists, SignspotError
-from signspot.features.extract import EntryOptions, embed_entry
-from signspot.formats.entry_features import EntryFeatures, FeatureSet, write_entry_features
-from signspot.formats.manifests import read_dictionary, write_dictionary_manifest
-from signspot.models.colour import ColourEmbedder
+from signspot.models.embedders import ColourEmbedder
+from signspot.stores.dictionary import read_dictionary, write_dictionary_manifest
+from signspot.stores.entries import EntryFeatures, FeatureSet, write_entry_features
 from signspot.workflows.check import CheckOptions, check_dictionary
-from signspot.workflows.dictionary_build import Build, BuildOptions, build_dictionary, tidy_variant
+from signspot.workflows.dictionary import Build, BuildOptions, build_dictionary, tidy_variant
 from tests.media.moving_clips import MOVING, STILL, make_clip, moving_frames, store
 
 HERE = BuildOptions(isolated=False, on=date(2026, 1, 1))

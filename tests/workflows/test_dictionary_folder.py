@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from signspot.domain.dictionary import Entry
+from signspot.domain.recordings import Entry
 from signspot.domain.words import Word
 from signspot.errors import FormatError, OutputExists
-from signspot.workflows import dictionary_folder
-from signspot.workflows.dictionary_folder import BuildFolder
+from signspot.workflows import dictionary as dictionary_folder
+from signspot.workflows.dictionary import BuildFolder
 
 
 class Killed(BaseException):

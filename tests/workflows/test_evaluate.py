@@ -10,17 +10,19 @@ import pytest
 
 from signspot.errors import InputError, OutputExists
 from signspot.evaluation.intervals import BootstrapOptions
-from signspot.learning.head_scores import score_head
-from signspot.learning.lesson import TrainingData, make_lesson
-from signspot.learning.material import Material
-from signspot.learning.material_files import read_material, write_material
-from signspot.learning.run_folder import RunFolder
-from signspot.learning.splits import WordSplit, write_split
-from signspot.models.checkpoints import load_checkpoint
-from signspot.models.networks import HEAD, build_head
-from signspot.workflows.evaluate import Evaluation, EvaluationRequest, evaluate, evaluate_challenge
+from signspot.learning.head import TrainingData, make_lesson, score_head
+from signspot.learning.material import Material, WordSplit, read_material, write_material, write_split
+from signspot.learning.runs import RunFolder
+from signspot.models.checkpoints import HEAD, build_head, load_checkpoint
+from signspot.workflows.evaluate import (
+    Evaluation,
+    EvaluationRequest,
+    ProtocolChoice,
+    TestFiles,
+    evaluate,
+    evaluate_challenge,
+)
 from signspot.workflows.evaluate_report import summary_lines, table_rows, write_evaluation
-from signspot.workflows.evaluate_test_set import ProtocolChoice, TestFiles
 from tests.learning.planted import planted
 from tests.learning.small_runs import SMALL, WORLD, run_in
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from signspot.models.zoo import COLOUR_MODEL, LANDMARK_MODEL
-from signspot.spotting.false_friends import FriendOptions
+from signspot.embedding.model import COLOUR_MODEL, LANDMARK_MODEL
+from signspot.spotting.friends import FriendOptions
 from signspot.workflows.friends import usual_options
 
 

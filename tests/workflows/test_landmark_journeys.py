@@ -12,18 +12,14 @@ import torch
 
 import signspot
 from signspot.cli import main as cli
+from signspot.domain.landmarks import in_picture_heights
 from signspot.domain.words import Word
-from signspot.formats.pose_files import read_pose
-from signspot.media.landmark_layout import in_picture_heights
-from signspot.models.checkpoints import load_checkpoint, networks_of, save_checkpoint
-from signspot.models.landmark_embedder import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.models.landmark_encoder import LandmarkEncoder
-from signspot.models.networks import state_of
-from signspot.models.zoo import model_path
-from signspot.spotting.multi_rate import Rates, best_over_rates, multi_rate_windows
-from signspot.spotting.sign_span import sign_window
-from signspot.workflows.default_model import chosen_model
-from signspot.workflows.landmark_signs import _MIRROR
+from signspot.embedding.landmarks import _MIRROR, Rates, best_over_rates, multi_rate_windows, sign_window
+from signspot.embedding.zoo import chosen_model, model_path
+from signspot.formats.pose import read_pose
+from signspot.models.checkpoints import load_checkpoint, networks_of, save_checkpoint, state_of
+from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.models.landmarks import LandmarkEncoder
 from signspot.workflows.spot import SpotOptions
 from tests.media.stand_in_detector import coloured_video, install
 from tests.workflows.signed import WORDS, passage, resting, sign, write, write_dictionary

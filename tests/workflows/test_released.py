@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from signspot.cli import main as cli
-from signspot.domain.spans import FRAME_MS
+from signspot.domain.time import FRAME_MS
 from signspot.media.writer import VideoWriter
 from signspot.models.head import Head, HeadConfig
 from signspot.models.i3d import I3D, I3DConfig

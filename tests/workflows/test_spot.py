@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import signspot
-from signspot.domain.corpus import Subtitle
-from signspot.domain.spans import MillisSpan
+from signspot.domain.recordings import Subtitle
+from signspot.domain.time import MillisSpan
 from signspot.errors import DictionaryError, InputError, UnknownWord
-from signspot.formats.tables import answer_record
+from signspot.stores.spottings import answer_record
 from signspot.workflows.spot import SpotOptions, spot
-from signspot.world.colours import ToyWorld
+from tests.toy_world import ToyWorld
 
 TRUSTED = SpotOptions(isolated=False)
 

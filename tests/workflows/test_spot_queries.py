@@ -10,11 +10,10 @@ import pytest
 import signspot
 from signspot.errors import InputError
 from signspot.media.writer import VideoWriter
+from signspot.workflows.batch import SpotRequest, spot_files
 from signspot.workflows.outputs import Outputs
-from signspot.workflows.spot import SpotOptions, spot
-from signspot.workflows.spot_files import SpotRequest, spot_files
-from signspot.workflows.spot_queries import query_shelf, read_words, without_still_ends
-from signspot.world.colours import ToyWorld
+from signspot.workflows.spot import SpotOptions, query_shelf, read_words, spot, without_still_ends
+from tests.toy_world import ToyWorld
 
 
 def test_clips_of_a_sign_are_found_without_any_dictionary(toy_world: ToyWorld) -> None:

@@ -10,16 +10,14 @@ import torch
 from safetensors.torch import load_file
 
 from signspot.domain.words import Synonyms
+from signspot.embedding.model import trunk_fingerprint
 from signspot.errors import InputError, OutputExists
-from signspot.features.stages import trunk_fingerprint
 from signspot.learning.config import as_toml
-from signspot.learning.material import Material
-from signspot.learning.material_files import write_material, write_synonyms
-from signspot.learning.resume import Interrupted
-from signspot.learning.splits import WordSplit, write_split
-from signspot.learning.train import Controls
+from signspot.learning.head import Controls
+from signspot.learning.material import Material, WordSplit, write_material, write_split, write_synonyms
+from signspot.learning.runs import Interrupted
 from signspot.models.checkpoints import ModelCard, load_checkpoint, save_checkpoint
-from signspot.models.embedder import embedder_from_checkpoint
+from signspot.models.embedders import embedder_from_checkpoint
 from signspot.models.i3d import I3D, I3DConfig
 from signspot.workflows.train import EmbeddingRun, compare_runs, train_embedding
 from tests.learning.planted import planted

@@ -9,7 +9,7 @@ import pytest
 
 import signspot
 from signspot.cli import main
-from signspot.domain.spans import Tolerance
+from signspot.domain.time import Tolerance
 from signspot.domain.tracks import StagedEmbedder
 from tests.workflows.shapes import WORDS, make_shape_corpus
 

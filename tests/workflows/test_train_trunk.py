@@ -8,8 +8,8 @@ import pytest
 
 from signspot.errors import InputError, OutputExists
 from signspot.models.checkpoints import load_checkpoint
-from signspot.workflows.train_trunk import TrunkRun, train_trunk_on
-from signspot.world.colours import ToyWorld
+from signspot.workflows.train import TrunkRun, train_trunk_on
+from tests.toy_world import ToyWorld
 from tests.workflows.shapes import make_shape_corpus
 
 TINY = """

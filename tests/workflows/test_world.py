@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.spans import FRAME_MS
+from signspot.domain.time import FRAME_MS
 from signspot.errors import InputError
-from signspot.formats.corpus_source import read_corpus
-from signspot.formats.dictionary_source import read_dictionary
-from signspot.formats.pose_files import landmarks_beside, read_pose
-from signspot.formats.truth import read_truth
-from signspot.learning.splits import read_split
+from signspot.formats.pose import landmarks_beside, read_pose
+from signspot.learning.material import read_split
 from signspot.media.reader import VideoReader
+from signspot.stores.corpus import read_corpus
+from signspot.stores.dictionary import read_dictionary
+from signspot.stores.truth import read_truth
 from signspot.text.subtitles import read_subtitles
 from signspot.workflows.world import WorldFolder, WorldRequest, make_world, measure_world, preview_world
-from signspot.world.presets import PRESETS
+from signspot.world.settings import PRESETS
 from signspot.world.simulation import World
 
 TINY = replace(

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from signspot.errors import InputError
-from signspot.world.chance import chance, spread_counts
-from signspot.world.difficulty import Difficulty
-from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE, Lexicon, build_lexicon
-from signspot.world.words import Lemma, english_lemmas
+from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE, Lemma, Lexicon, build_lexicon, english_lemmas
+from signspot.world.settings import Difficulty, chance, spread_counts
 
 
 @pytest.fixture(scope="module")

@@ -4,20 +4,11 @@ import numpy as np
 import pytest
 
 from signspot.domain.words import Word
-from signspot.world.chance import chance
-from signspot.world.detector import as_detected
-from signspot.world.difficulty import Difficulty
-from signspot.world.motion import (
-    Performance,
-    minimum_jerk,
-    mouthed,
-    path_offsets,
-    performed,
-    strokes_of,
-    timed,
-)
-from signspot.world.phonology import PATHS, Form, Hands, Stroke, random_form
-from signspot.world.signers import Signer, draw_signer
+from signspot.world.lexicon import PATHS, Form, Hands, Stroke, random_form
+from signspot.world.motion import Performance, minimum_jerk, mouthed, path_offsets, performed, strokes_of, timed
+from signspot.world.people import Signer, draw_signer
+from signspot.world.settings import Difficulty, chance
+from signspot.world.simulation import as_detected
 
 WRISTS = slice(15, 17)
 

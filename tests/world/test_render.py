@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pytest
 
 from signspot.domain.tracks import Pixels
-from signspot.world.appearance import Appearance
-from signspot.world.render import render_frames
-from signspot.world.render_scene import Broadcast, Placement, Scene, Studio
+from signspot.world.people import Appearance
+from signspot.world.render import Broadcast, Placement, Scene, Studio, render_frames
 from tests.world.figures import HANDSHAPES, Hand, landmarks, signed_clip
 
 LOOK = Appearance(skin=(230, 185, 150), hair=(50, 35, 25), top=(30, 40, 70), background=(150, 170, 190))

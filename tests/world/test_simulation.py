@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from signspot.domain.corpus import Annotation
+from signspot.domain.recordings import Annotation
 from signspot.errors import InputError
-from signspot.text.tokenise import find_words
+from signspot.text.words import find_words
 from signspot.world.broadcast import EpisodePerformance, error_rate
 from signspot.world.lexicon import OTHER_LANGUAGE
-from signspot.world.presets import PRESETS, preset_named
+from signspot.world.measure import world_statistics
+from signspot.world.settings import PRESETS, preset_named
 from signspot.world.simulation import World
-from signspot.world.statistics import world_statistics
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from signspot.cli.option_groups import grouped
-from signspot.cli.progress import progress_bars
-from signspot.cli.search_options import AnnotateFiles, SubtitleTimes, Sureness
-from signspot.cli.shared_options import (
+from signspot.cli.console import print_json, progress_bars, warn, warn_of
+from signspot.cli.options import (
     DICTIONARY,
     FAILURES,
     FAILURES_FOUND,
@@ -21,16 +19,20 @@ from signspot.cli.shared_options import (
     STANDARD_OUTPUT,
     STRIDE,
     VOCABULARY,
+    AnnotateFiles,
     Comparing,
+    SubtitleTimes,
+    Sureness,
+    grouped,
 )
-from signspot.cli.show import print_json, warn, warn_of
 from signspot.errors import one_line
-from signspot.formats.spotting_rows import clock
+from signspot.stores.spottings import clock
+from signspot.workflows.batch import Outcome, SpotRequest, spot_files
 from signspot.workflows.outputs import SHARED, Outputs
-from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 
 if TYPE_CHECKING:
     from signspot.workflows.annotate import Annotated, LikelyPlace
+
 
 _NAMED = 12  # words
 

@@ -9,9 +9,8 @@ from typing import Literal
 
 import typer
 
-from signspot.cli.option_groups import grouped
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import (
+from signspot.cli.console import progress_bars
+from signspot.cli.options import (
     BACKEND,
     BOX,
     DEVICE,
@@ -23,6 +22,7 @@ from signspot.cli.shared_options import (
     TRUST,
     default_store,
     give_json,
+    grouped,
     say,
     signer_box,
     warn_all,

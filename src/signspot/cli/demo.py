@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from signspot.cli.progress import progress_bars
+from signspot.cli.console import progress_bars
 
 if TYPE_CHECKING:
     from signspot.workflows.demo import Demonstration
@@ -26,8 +26,7 @@ def demo(
 ) -> None:
     """Make a signing world, learn to spot signs in it, and find some that were never annotated: some minutes."""
     # torch takes seconds to load, and every command passes through here.
-    from signspot.workflows.demo import DemoRequest, demonstrate
-    from signspot.workflows.demo_report import NOTE, findings_note, next_commands
+    from signspot.workflows.demo import NOTE, DemoRequest, demonstrate, findings_note, next_commands
 
     typer.echo(f"{NOTE}\n")
     began = time.monotonic()
@@ -49,7 +48,7 @@ def demo(
 
 
 def _print_table(result: Demonstration) -> None:
-    from signspot.formats.report_page import percent, percents
+    from signspot.files.pages import percent, percents
 
     typer.echo(
         f"\n{result.n_test_words} words that were never annotated, {result.n_passages} passages, each looked up in "

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import BACKEND, BOX, DEVICE, FAILURES_FOUND, STRIDE, TRUST, signer_box
-from signspot.cli.show import warn
+from signspot.cli.console import progress_bars, warn
+from signspot.cli.options import BACKEND, BOX, DEVICE, FAILURES_FOUND, STRIDE, TRUST, signer_box
+from signspot.embedding.pictures import ExtractOptions, embed_files
+from signspot.embedding.zoo import load_model
 from signspot.errors import one_line
-from signspot.features.extract import ExtractOptions
-from signspot.features.store import usable_store_folder
-from signspot.models.zoo import load_model
-from signspot.workflows.tracks import embed_files
+from signspot.stores.features import usable_store_folder
 
 
 def embed(

@@ -11,15 +11,20 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from signspot.cli.option_groups import grouped
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import STRIDE, TRUST, default_store, give_json, refuse_json, say
+from signspot.cli.console import progress_bars
+from signspot.cli.options import STRIDE, TRUST, default_store, give_json, grouped, refuse_json, say
 from signspot.errors import InputError
 
 if TYPE_CHECKING:
-    from signspot.workflows.evaluate import Evaluation, EvaluationRequest
-    from signspot.workflows.evaluate_subjects import WhichModel
-    from signspot.workflows.evaluate_test_set import DictionaryWords, Protocol, ProtocolChoice, TestFiles
+    from signspot.workflows.evaluate import (
+        DictionaryWords,
+        Evaluation,
+        EvaluationRequest,
+        ProtocolChoice,
+        TestFiles,
+        TestProtocol,
+        WhichModel,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class TestSet:
     @property
     def files(self) -> TestFiles:
         """Where it is."""
-        from signspot.workflows.evaluate_test_set import TestFiles
+        from signspot.workflows.evaluate import TestFiles
 
         return TestFiles(
             material=self.test,
@@ -67,10 +72,10 @@ class Rules:
     @property
     def choice(self) -> ProtocolChoice:
         """As the workflow takes them."""
-        from signspot.workflows.evaluate_test_set import ProtocolChoice
+        from signspot.workflows.evaluate import ProtocolChoice
 
         return ProtocolChoice(
-            name=cast("Protocol", self.protocol),
+            name=cast("TestProtocol", self.protocol),
             split=self.split,
             dictionary_words=cast("DictionaryWords", self.dictionary_words),
             min_confidence=self.confidence,
@@ -101,8 +106,7 @@ def evaluate(
         return
     # torch takes seconds to load.
     from signspot.evaluation.intervals import BootstrapOptions
-    from signspot.workflows.evaluate import EvaluationRequest
-    from signspot.workflows.evaluate_subjects import TRUTH
+    from signspot.workflows.evaluate import TRUTH, EvaluationRequest
 
     request = EvaluationRequest(
         model=_named(model, TRUTH if truth else ""),

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import OVERWRITE, counted, say, warn_all
-from signspot.workflows.export import ExportFormat, ExportRequest
-from signspot.workflows.export import export as export_results
+from signspot.cli.console import progress_bars
+from signspot.cli.options import OVERWRITE, counted, say, warn_all
+from signspot.workflows.outputs import ExportFormat, ExportRequest
+from signspot.workflows.outputs import export as export_results
 
 
 def export(

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.option_groups import grouped
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import (
+from signspot.cli.console import progress_bars
+from signspot.cli.options import (
     BACKEND,
     DEVICE,
     JSON,
@@ -20,13 +19,15 @@ from signspot.cli.shared_options import (
     TRUST,
     default_store,
     give_json,
+    grouped,
     refuse_json,
     say,
     warn_all,
 )
+from signspot.embedding.entries import SignModel
 from signspot.errors import InputError
-from signspot.formats.new_folder import refuse_folder
-from signspot.spotting.false_friends import FriendOptions, Relation
+from signspot.files.atomic import refuse_folder
+from signspot.spotting.friends import FriendOptions, Relation
 from signspot.workflows.friends import (
     OWN_FILES,
     Comparison,
@@ -35,7 +36,6 @@ from signspot.workflows.friends import (
     friends_record,
     write_comparison,
 )
-from signspot.workflows.sign_vectors import SignModel
 
 _SHOWN = 10  # pairs of a relation on the screen
 

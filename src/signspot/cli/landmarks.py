@@ -6,13 +6,12 @@ from pathlib import Path
 
 import typer
 
-from signspot.atomic import refuse_existing
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import BOX, FAILURES_FOUND, TRUST, signer_box
-from signspot.cli.show import print_json, warn
+from signspot.cli.console import print_json, progress_bars, warn
+from signspot.cli.options import BOX, FAILURES_FOUND, TRUST, signer_box
+from signspot.embedding.landmarks import Landmarked, LandmarkRequest, landmark_files
 from signspot.errors import one_line
-from signspot.formats.safe_json import write_json
-from signspot.workflows.landmarks import Landmarked, LandmarkRequest, landmark_files
+from signspot.files.atomic import refuse_existing
+from signspot.files.json import write_json
 
 
 def landmarks(

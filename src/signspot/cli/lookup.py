@@ -9,9 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from signspot.atomic import refuse_existing
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import (
+from signspot.cli.console import progress_bars
+from signspot.cli.options import (
     BACKEND,
     BOX,
     DEVICE,
@@ -29,7 +28,9 @@ from signspot.cli.shared_options import (
     signer_box,
     warn_all,
 )
+from signspot.embedding.entries import SignModel
 from signspot.errors import InputError, one_line
+from signspot.files.atomic import refuse_existing
 from signspot.workflows.lookup import (
     NO_MATCH,
     Lookup,
@@ -39,7 +40,6 @@ from signspot.workflows.lookup import (
     lookup_record,
     write_lookup_sheet,
 )
-from signspot.workflows.sign_vectors import SignModel
 
 NO_SIGN = 2  # wrong input: the recording shows no sign
 _DICTIONARY = typer.Option(

@@ -17,13 +17,10 @@ from contextlib import contextmanager
 import typer
 
 from signspot import interrupts
-from signspot.atomic import machine_trouble
 from signspot.cli import (
     annotate,
     calibrate,
-    check,
     demo,
-    dictionary_build,
     embed,
     evaluate,
     export,
@@ -38,8 +35,11 @@ from signspot.cli import (
     why,
     world,
 )
-from signspot.cli.show import warn
+from signspot.cli import dictionary as check
+from signspot.cli import dictionary as dictionary_build
+from signspot.cli.console import warn
 from signspot.errors import SignspotError, one_line
+from signspot.files.atomic import machine_trouble
 
 BUG = 4
 INTERRUPTED = 130

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.option_groups import grouped
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import (
+from signspot.cli.console import progress_bars
+from signspot.cli.options import (
     DICTIONARY,
     FAILURES_FOUND,
     JSON,
@@ -18,14 +17,24 @@ from signspot.cli.shared_options import (
     Comparing,
     counted,
     give_json,
+    grouped,
     refuse_json,
     say,
     warn_all,
 )
-from signspot.formats.new_folder import refuse_folder
-from signspot.spotting.mining import Diversity
-from signspot.workflows.mine import OWN_FILES, Mined, MineOptions, accept_mined, accepted_record, mined_record
-from signspot.workflows.mine import mine as mine_word
+from signspot.files.atomic import refuse_folder
+from signspot.spotting.variants import Diversity
+from signspot.workflows.mine import (
+    OWN_FILES,
+    Mined,
+    MineOptions,
+    accept_mined,
+    accepted_record,
+    mined_record,
+)
+from signspot.workflows.mine import (
+    mine as mine_word,
+)
 
 app = typer.Typer(
     help="New examples of a word out of footage.",

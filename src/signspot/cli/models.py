@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from signspot.cli.progress import progress_bars
-from signspot.cli.show import print_json, warn
+from signspot.cli.console import print_json, progress_bars, warn
+from signspot.embedding.zoo import models_folder
 from signspot.errors import EnvironmentProblem, one_line
-from signspot.models.zoo import models_folder
 
 app = typer.Typer(help="Work with models.", no_args_is_help=True, rich_markup_mode=None)
 

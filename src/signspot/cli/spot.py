@@ -6,10 +6,8 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.option_groups import grouped
-from signspot.cli.progress import progress_bars
-from signspot.cli.search_options import Looking, SpotFiles, SubtitleTimes, Sureness
-from signspot.cli.shared_options import (
+from signspot.cli.console import print_answer, print_json, progress_bars, warn, warn_of
+from signspot.cli.options import (
     FAILURES,
     FAILURES_FOUND,
     JSON,
@@ -17,12 +15,16 @@ from signspot.cli.shared_options import (
     STANDARD_OUTPUT,
     VOCABULARY,
     Comparing,
+    Looking,
+    SpotFiles,
+    SubtitleTimes,
+    Sureness,
+    grouped,
 )
-from signspot.cli.show import print_answer, print_json, warn, warn_of
 from signspot.errors import one_line
+from signspot.workflows.batch import Outcome, SpotRequest, spot_files
 from signspot.workflows.outputs import SHARED, Outputs
-from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
-from signspot.workflows.spot_queries import read_words
+from signspot.workflows.spot import read_words
 
 
 @grouped

@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from signspot.cli.progress import Bars, progress_bars
-from signspot.cli.shared_options import default_store
-from signspot.cli.show import print_json
+from signspot.cli.console import Bars, print_json, progress_bars
+from signspot.cli.options import default_store
+from signspot.embedding.zoo import model_path
 from signspot.errors import InputError, one_line
-from signspot.models.zoo import model_path
 
 if TYPE_CHECKING:
-    from signspot.learning.run_folder import Start
-    from signspot.learning.train import Moment
+    from signspot.learning.head import Moment
+    from signspot.learning.runs import Start
     from signspot.workflows.train import TrainedRun
+
 
 app = typer.Typer(help="Train models, and compare runs.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -55,8 +55,8 @@ def material_command(
 ) -> None:
     """Make what the embedding is trained on or tested with: passages, and the vectors of a trunk. Run again after an
     interruption: vectors that are kept are not computed again."""
-    from signspot.learning.passages import PassageOptions
-    from signspot.workflows.training_material import MaterialFiles, MaterialOptions, load_trunk, write_training_material
+    from signspot.learning.material import PassageOptions
+    from signspot.workflows.train import MaterialFiles, MaterialOptions, load_trunk, write_training_material
 
     files = MaterialFiles(
         corpus=corpus,
@@ -94,7 +94,7 @@ def embedding_command(
 ) -> None:
     """Train the head on the vectors of a trunk. Ctrl-C saves the state. `torchrun -m signspot train ...` takes several
     processes."""
-    from signspot.learning.train import Controls
+    from signspot.learning.head import Controls
     from signspot.workflows.train import EmbeddingRun, train_embedding
 
     request = EmbeddingRun(
@@ -127,8 +127,8 @@ def trunk_command(
     save_minutes: float = _SAVE,
 ) -> None:
     """Train the network that sees video, by classification of annotated and dictionary clips."""
-    from signspot.learning.pretrain import TrunkControls, TrunkMoment
-    from signspot.workflows.train_trunk import TrunkRun, train_trunk_on
+    from signspot.learning.trunk import TrunkControls, TrunkMoment
+    from signspot.workflows.train import TrunkRun, train_trunk_on
 
     request = TrunkRun(
         config=config,

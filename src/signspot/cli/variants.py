@@ -10,9 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from signspot.cli.option_groups import grouped
-from signspot.cli.progress import progress_bars
-from signspot.cli.shared_options import (
+from signspot.cli.console import progress_bars
+from signspot.cli.options import (
     DICTIONARY,
     FAILURES_FOUND,
     JSON,
@@ -21,18 +20,22 @@ from signspot.cli.shared_options import (
     Comparing,
     counted,
     give_json,
+    grouped,
     refuse_json,
     say,
     warn_all,
 )
 from signspot.errors import one_line
-from signspot.workflows.variant_files import (
+from signspot.workflows.variants import (
+    GROUPS,
     VariantFiles,
+    VariantOptions,
+    VariantReport,
+    find_variants,
     refuse_variant_folder,
     variant_record,
     write_variants,
 )
-from signspot.workflows.variants import GROUPS, VariantOptions, VariantReport, find_variants
 
 _ONLY_CANDIDATES = "look at them before you believe them: on made-up signing two of three candidates are something else"
 

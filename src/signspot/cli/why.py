@@ -7,11 +7,11 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.shared_options import JSON, OVERWRITE, give_json, refuse_json, say
+from signspot.cli.options import JSON, OVERWRITE, give_json, refuse_json, say
 from signspot.domain.results import Spotting
-from signspot.formats.spotting_rows import clock
-from signspot.workflows.why import Why, WhyRequest
-from signspot.workflows.why import why as explain
+from signspot.stores.spottings import clock
+from signspot.workflows.outputs import Why, WhyRequest
+from signspot.workflows.outputs import why as explain
 
 
 def why(

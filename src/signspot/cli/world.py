@@ -6,8 +6,7 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.progress import progress_bars
-from signspot.cli.show import print_json
+from signspot.cli.console import print_json, progress_bars
 
 app = typer.Typer(
     help="Make a signing world whose truth is known: synthetic, for trying, testing and comparing.",

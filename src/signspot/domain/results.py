@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from signspot.domain.corpus import Subtitle
-from signspot.domain.spans import MillisSpan
+from signspot.domain.recordings import Subtitle
+from signspot.domain.time import MillisSpan
 from signspot.domain.tracks import SimilarityTrack
 from signspot.domain.words import Word
 

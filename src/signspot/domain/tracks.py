@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.dictionary import Entry
-from signspot.domain.spans import FrameSpan, TimeAxis
+from signspot.domain.recordings import Entry
+from signspot.domain.time import FrameSpan, TimeAxis
 from signspot.domain.words import Word
 
 CLIP_LENGTH = 16  # Paper 3.2: the trunk takes 16 frames

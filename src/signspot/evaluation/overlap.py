@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from signspot.domain.spans import MillisSpan
+from signspot.domain.time import MillisSpan
 from signspot.errors import InputError
 from signspot.evaluation.intervals import BootstrapOptions, Interval, ratio_interval
 from signspot.evaluation.ranking import Floats, Ints

@@ -26,15 +26,16 @@ Vectors that are zero or not finite are compared with nothing: their score is -i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Literal
 
 import numpy as np
 
-from signspot.domain.spans import Tolerance
+from signspot.domain.time import Tolerance
 from signspot.domain.tracks import FloatArray
 from signspot.errors import InputError
-from signspot.evaluation.decisions import Decisions
+from signspot.evaluation.intervals import BootstrapOptions, Interval, class_interval, mean_interval, unit_interval
 from signspot.evaluation.localisation import is_near
 from signspot.evaluation.ranking import (
     FIRST,
@@ -384,3 +385,179 @@ def _entries_as_queries(
             yield int(gallery.words[row]), ranks(cosine[:, row])[shown], np.array(right)
 
     return entry_rows, _retrieval(queries(), options)
+
+
+# How far the figures of the paper's benchmark would be off with other words, and with other signers.
+
+
+@dataclass(frozen=True, slots=True)
+class BothIntervals:
+    """The same figure with other words and with other signers."""
+
+    by_class: Interval
+    by_signer: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolIntervals:
+    """The figures of `ProtocolScores` with their intervals."""
+
+    mean_ap: BothIntervals
+    recall_at_k: BothIntervals
+    localisation: BothIntervals
+    entries_mean_ap: Interval
+    entries_recall_at_k: Interval
+
+
+def protocol_intervals(scores: ProtocolScores, options: BootstrapOptions = BootstrapOptions()) -> ProtocolIntervals:
+    """How far the figures would be off with other words, and with other signers.
+
+    Signers are drawn only where every passage names its signer; the opposite direction has words alone.
+    """
+    passages, entries = scores.passages, scores.entries
+    signers = scores.signers if all(scores.signers) else ("",) * len(scores.signers)
+
+    def both(values: Floats) -> BothIntervals:
+        by_signer = unit_interval(values, passages.words, signers, options)
+        return BothIntervals(class_interval(values, passages.words, options), by_signer)
+
+    return ProtocolIntervals(
+        mean_ap=both(passages.ap),
+        recall_at_k=both(passages.recall),
+        localisation=BothIntervals(
+            mean_interval(scores.is_localised, passages.words, options),
+            mean_interval(scores.is_localised, signers, options),
+        ),
+        entries_mean_ap=class_interval(entries.ap, entries.words, options),
+        entries_recall_at_k=class_interval(entries.recall, entries.words, options),
+    )
+
+
+# Every pair of a passage and an entry that somebody may want to look at, and the passages most worth a look.
+#
+# Listed are all entries of the annotated word, and whatever else ranks among the first. The margin of a passage is the
+# highest cosine of its own word minus the highest of any other word: positive where the right word comes first.
+
+
+CaseKind = Literal["clear", "just beaten", "wrong time", "missed"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """D pairs, passage by passage, entries in gallery order."""
+
+    passage: Ints  # (D,) the place of the passage among those scored
+    entry_row: Ints  # (D,) the place of the entry in the gallery
+    rank: Ints  # (D,) of the entry among all, from 1
+    cosine: FloatArray  # (D,) the highest over the windows; -inf where nothing could be compared
+    found_frame: Ints  # (D,) of that window; -1 where nothing could be compared
+    is_relevant: Bools  # (D,) whether the entry's word is the annotated one
+    is_right: Bools  # (D,) relevant, and found at the right time
+
+    def __len__(self) -> int:
+        return len(self.passage)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Decisions]) -> Decisions:
+        """Several, one after the other, each about the passage of its place in `parts`."""
+        columns = {one.name: np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(cls)}
+        columns["passage"] = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        return cls(**columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A passage worth a look, with the best entry of its word and the best of any other."""
+
+    kind: CaseKind
+    passage: int  # its place among those scored
+    own_row: int  # of the gallery
+    other_row: int | None  # None: the gallery has no other word
+    margin: float
+
+
+def margins(cosine: FloatArray, passage_words: Ints, gallery_words: Ints) -> tuple[Floats, Ints, Ints]:
+    """Of every passage the margin (P,), and the gallery rows of its word's best entry and of the best other (-1: none).
+
+    `cosine` (P, E) is the highest of each passage and entry. What could not be compared counts as -2, below every
+    cosine.
+    """
+    if cosine.shape != (len(passage_words), len(gallery_words)) or not cosine.size:
+        raise InputError("margins", f"cosines of shape {cosine.shape}", "give one row a passage, one column an entry")
+    comparable = np.maximum(cosine, np.float32(-2)).astype(np.float64)
+    is_own = passage_words[:, None] == gallery_words
+    own = np.where(is_own, comparable, -np.inf)
+    other = np.where(is_own, -np.inf, comparable)
+    has_other = ~is_own.all(axis=1)
+    highest_other = np.where(has_other, other.max(axis=1), -2.0)
+    return own.max(axis=1) - highest_other, own.argmax(axis=1), np.where(has_other, other.argmax(axis=1), -1)
+
+
+def choose_cases(
+    cosine: FloatArray, passage_words: Ints, gallery_words: Ints, is_localised: Bools, each: int = 2
+) -> tuple[Case, ...]:
+    """The passages most worth a look, at most `each` of every kind and one of every word and kind.
+
+    clear: the right word first, at the right time, by the largest margin. just beaten: found at the right time, but
+    another word scores a little higher. wrong time: the right word first, yet surest elsewhere. missed: neither word
+    nor time, by the largest margin.
+    """
+    margin, own_row, other_row = margins(cosine, passage_words, gallery_words)
+    is_first = margin > 0
+    kinds: tuple[tuple[CaseKind, Bools, Floats], ...] = (
+        ("clear", is_first & is_localised, -margin),
+        ("just beaten", ~is_first & is_localised, -margin),
+        ("wrong time", is_first & ~is_localised, -margin),
+        ("missed", ~is_first & ~is_localised, margin),
+    )
+    cases: list[Case] = []
+    for kind, belongs, order in kinds:
+        shown: set[int] = set()
+        for place in np.argsort(order, kind="stable"):
+            word = int(passage_words[place])
+            if belongs[place] and word not in shown and len(shown) < each:
+                shown.add(word)
+                other = int(other_row[place])
+                one = Case(kind, int(place), int(own_row[place]), None if other < 0 else other, float(margin[place]))
+                cases.append(one)
+    return tuple(cases)
+
+
+# Which words a protocol trains on and tests, and what it compares: pure choices on arrays.
+#
+# Paper 4.2 trains on all 1064 words or on 800 of them, and tests on the other 264 either way ("seen", "unseen"). How
+# the 264 were chosen is not said: here they are drawn evenly over the range of frequencies, by a seed.
+
+
+N_UNSEEN = 264  # Paper 4.2
+TEST_CONFIDENCE = 0.9  # Paper 4.1: of the automatic labels that passages are tested on
+
+
+def draw_unseen_words(frequency: Ints, n_unseen: int = N_UNSEEN, *, seed: int = 0) -> Ints:
+    """Choose the words to test, ascending, from the `frequency` (n_words,) of every word in the annotations.
+
+    Words are ordered by frequency and cut into `n_unseen` runs of nearly equal length; one word is drawn of each. Words
+    that were never annotated cannot be tested and are not drawn.
+    """
+    annotated = np.flatnonzero(frequency > 0)
+    if not 0 < n_unseen <= len(annotated):
+        what = f"{n_unseen} unseen words of {len(annotated)} that have annotations"
+        raise InputError("split", what, "ask for fewer words, or annotate more")
+    by_frequency = annotated[np.argsort(-frequency[annotated], kind="stable")]
+    rng = np.random.default_rng(seed)
+    return np.sort([rng.choice(run) for run in np.array_split(by_frequency, n_unseen)])
+
+
+def limited_to(gallery: Gallery, words: Ints) -> Gallery:
+    """The entries of `words` only, in the same order (Paper Tab. 3: a limited dictionary vocabulary)."""
+    kept = np.isin(gallery.words, words)
+    return Gallery(gallery.words[kept], gallery.vectors[kept])
+
+
+def with_stride(passage: TestPassage, stride: int) -> TestPassage:
+    """The passage with every `stride`-th window and the last, as a grid of that stride has them (Paper App. B.5)."""
+    if stride < 1:
+        raise InputError(passage.passage_id, f"a stride of {stride}", "a stride is at least 1")
+    n_windows = len(passage.centres)
+    kept = np.union1d(np.arange(0, n_windows, stride), np.arange(max(0, n_windows - 1), n_windows))
+    return replace(passage, centres=passage.centres[kept], vectors=passage.vectors[kept])

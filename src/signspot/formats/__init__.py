@@ -1,1 +1,1 @@
-"""Files that somebody else defined, to and from domain types."""
+"""Files that others defined: ELAN, vocabularies, captions, landmarks, tables of data sets."""

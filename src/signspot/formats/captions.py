@@ -10,10 +10,11 @@ import html
 from collections.abc import Iterable
 from pathlib import Path
 
-from signspot.atomic import atomic_output
+from signspot.domain.recordings import Subtitle
 from signspot.domain.results import Spotting
 from signspot.errors import FormatError
-from signspot.formats.spotting_rows import cue_times
+from signspot.files.atomic import atomic_output
+from signspot.stores.spottings import cue_times
 
 _SUFFIXES = (".vtt", ".srt")
 
@@ -51,3 +52,14 @@ def _text(cue: Spotting) -> str:
     # A control character may end a line, or the whole file, in one player or another.
     printed = "".join(c if c >= " " and c != "\x7f" else " " for c in cue.word)
     return html.escape(f"{' '.join(printed.split())} ({cue.cosine:.2f})", quote=False)
+
+
+# Subtitles written as WebVTT, for players and for every command that reads a corpus.
+
+
+def write_subtitles(subtitles: Iterable[Subtitle], path: Path, *, overwrite: bool = False) -> None:
+    """Write cues in the order of time; a cue ends where the next begins only if it says so itself."""
+    cues = sorted(subtitles, key=lambda subtitle: subtitle.span_ms)
+    blocks = [f"{cue_times(cue.span_ms)}\n{html.escape(' '.join(cue.text.split()), quote=False)}" for cue in cues]
+    with atomic_output(path, overwrite=overwrite) as temporary:
+        temporary.write_text("\n\n".join(["WEBVTT", *blocks]) + "\n", encoding="utf-8", newline="\n")

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from signspot.domain.spans import MillisSpan
+from signspot.domain.time import MillisSpan
 from signspot.errors import FormatError
 from signspot.evaluation.overlap import SignSpan, SpansByVideo
-from signspot.formats.intake import read_whole
-from signspot.formats.plain_data import Node
-from signspot.formats.safe_json import parse_json, write_json
+from signspot.files.intake import read_whole
+from signspot.files.json import Node, parse_json, write_json
 
 _PICKLE_SUFFIXES = {".pkl", ".pickle", ".pck", ".pcl"}
 _PICKLE_OPENINGS = (b"\x80", b"(dp", b"(d.", b"}q", b"}.")  # a dict in any protocol; JSON never opens so

@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from signspot.domain.results import Spotting
-from signspot.domain.spans import MillisSpan
+from signspot.domain.time import MillisSpan
 from signspot.errors import FormatError
-from signspot.formats.safe_json import read_json, write_json
-from signspot.formats.tables import spotting_record
+from signspot.files.json import read_json, write_json
+from signspot.stores.spottings import spotting_record
 
 _VIDEO, _LOCAL, _FILE_URI = 4, 1, 3  # kinds and locations of files; VIA asks the user for a local file
 _TEXT, _CHECKBOX, _RADIO, _SELECT = 1, 2, 3, 4  # kinds of attributes

@@ -13,23 +13,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from signspot.atomic import refuse_existing
-from signspot.domain.corpus import Rights
-from signspot.domain.dictionary import Dictionary, Entry, Signer
-from signspot.domain.spans import FRAME_RATE
+from signspot.domain.recordings import Dictionary, Entry, Rights, Signer, SignerBox
+from signspot.domain.time import FRAME_RATE, MillisSpan
 from signspot.domain.words import normalise
 from signspot.errors import DictionaryError, FormatError
-from signspot.formats.clip_boxes import Box
-from signspot.formats.clip_records import CLIPS_FILE, ClipRecord, write_clip_records
-from signspot.formats.dictionary_source import write_dictionary_manifest
-from signspot.formats.places import NO_SUCH_FILE, Place, Problem
-from signspot.formats.plain_data import Node
-from signspot.formats.records import nothing_usable
-from signspot.formats.safe_json import read_json
+from signspot.files.atomic import refuse_existing
+from signspot.files.intake import NO_SUCH_FILE, Place, Problem
+from signspot.files.json import Node, read_json, write_json
+from signspot.files.tables import nothing_usable, read_manifest
+from signspot.stores.dictionary import write_dictionary_manifest
 
 LANGUAGE = "ase"
 RIGHTS = Rights(licence="C-UDA 1.0 (computational use)", may_train=True)
@@ -218,3 +214,104 @@ def _entry(listed: _Listed, place: Place) -> Entry:
         rights=RIGHTS,
         box=record.box.signer_box if record.box else None,
     )
+
+
+# What a released data set says about its clips, beyond what our entries hold: clips.json beside the manifest.
+
+
+CLIPS_FILE = "clips.json"
+_FORMAT = "signspot-clips"
+_TEXTS = ("entry_id", "text", "signer", "split", "source", "url")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipRecord:
+    """One clip as released: the frames [start, stop) of the video it was cut from, at `fps`, and where to find it."""
+
+    entry_id: str
+    text: str  # the gloss as released
+    start: int
+    stop: int | None  # None: to the end of the video
+    fps: float
+    box: Box | None = None
+    signer: str = ""
+    split: str = ""
+    source: str = ""
+    url: str = ""
+    label: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.start < 0 or (self.stop is not None and self.stop < self.start) or not self.fps > 0:
+            raise ValueError(f"no frames from {self.start} to {self.stop} at {self.fps} a second")
+
+    def span_ms(self, duration_ms: int) -> MillisSpan:
+        """The time of the clip in the video it was cut from, of this duration; constant frame rate as released."""
+        start = min(self.start * 1000 / self.fps, duration_ms)
+        stop = duration_ms if self.stop is None else min(self.stop * 1000 / self.fps, duration_ms)
+        return MillisSpan.of(start, stop)
+
+
+def write_clip_records(records: tuple[ClipRecord, ...], folder: Path, *, overwrite: bool = False) -> None:
+    """Write clips.json into the folder of a dictionary."""
+    content = {"format": _FORMAT, "version": 1, "clips": [asdict(record) for record in records]}
+    write_json(content, folder / CLIPS_FILE, overwrite=overwrite)
+
+
+def read_clip_records(folder: Path) -> tuple[ClipRecord, ...]:
+    """Read clips.json of a dictionary."""
+    path = folder / CLIPS_FILE
+    return tuple(_record(node) for node in Node(path, read_manifest(path, _FORMAT)).member("clips").rows())
+
+
+def _record(node: Node) -> ClipRecord:
+    texts = {name: node.member(name).text() for name in _TEXTS}
+    stop, label, box = (node.member(name) for name in ("stop", "label", "box"))
+    try:
+        return ClipRecord(
+            **texts,
+            start=node.member("start").integer(),
+            stop=None if stop.value is None else stop.integer(),
+            fps=node.member("fps").number(),
+            box=None if box.value is None else _box(box),
+            label=None if label.value is None else label.integer(),
+        )
+    except ValueError as error:
+        raise node.wrong(str(error)) from error
+
+
+def _box(node: Node) -> Box:
+    edges = [node.member(name).number() for name in ("top", "left", "bottom", "right")]
+    return Box(edges[0], edges[1], edges[2], edges[3], in_pixels=node.member("in_pixels").value is True)
+
+
+# Where in its picture the signer of a clip is, as released data sets say it.
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A part of a picture: fractions of its height and width in 0..1, or pixels; (0, 0) is the upper left corner."""
+
+    top: float
+    left: float
+    bottom: float
+    right: float
+    in_pixels: bool = False
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.top <= self.bottom and 0 <= self.left <= self.right):
+            raise ValueError("a box ends before it starts")
+        if not self.in_pixels and max(self.bottom, self.right) > 1:
+            raise ValueError("a box outside its picture")
+
+    @property
+    def signer_box(self) -> SignerBox | None:
+        """The same as our entries have it; None if it is empty, or in pixels of a picture whose size is not known."""
+        if self.in_pixels or not (self.left < self.right and self.top < self.bottom):
+            return None
+        return SignerBox(self.left, self.top, self.right, self.bottom)
+
+    @classmethod
+    def clamped(cls, top: float, left: float, bottom: float, right: float) -> Box:
+        """The part of a box that lies in the picture; pose detectors often reach a little over the edge."""
+        inside = [min(1.0, max(0.0, edge)) for edge in (top, left, bottom, right)]
+        return cls(inside[0], inside[1], inside[2], inside[3])

@@ -17,7 +17,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from signspot.learning.minibatch import Minibatch
+from signspot.learning.batches import Minibatch
 
 Anchor = Literal["segment-foreground", "dictionary-foreground", "segment-background", "dictionary-background"]
 ANCHORS: tuple[Anchor, ...] = get_args(Anchor)

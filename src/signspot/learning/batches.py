@@ -6,25 +6,25 @@ by any process. `schedule` says how passages are arranged into an epoch, `passag
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from signspot.domain.spans import Tolerance
+from signspot.domain.time import Tolerance
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray
 from signspot.domain.words import Vocabulary, Word
 from signspot.errors import InputError
-from signspot.learning.ahead import made_ahead
-from signspot.learning.material import Ints, Material
-from signspot.learning.material_checks import check_material, refuse_not_finite
-from signspot.learning.minibatch import BACKGROUND, Minibatch
-from signspot.learning.passage_windows import Foreground, PassageWindows
-from signspot.learning.schedule import EpochShape, balanced_epoch, plain_epoch, ragged
+from signspot.interrupts import is_asked
+from signspot.learning.material import Ints, Material, Passages, check_material, refuse_not_finite
 
 _SCHEDULE, _CLIPS = 0, 1  # what a stream of random numbers is for
 Mask = npt.NDArray[np.bool_]
@@ -284,3 +284,260 @@ def _training_words(vocabulary: Vocabulary, words: frozenset[Word] | None) -> Ma
     is_training_word = np.zeros(len(vocabulary), np.bool_)
     is_training_word[[vocabulary.id_of(word) for word in words]] = True
     return is_training_word
+
+
+# One minibatch of Paper 3.2: segments of continuous signing and the dictionary entries of their subtitle words.
+#
+# Every dictionary entry is there once, however many items mention its word: `row_entry` says which entry each
+# dictionary row of the minibatch shows. The released loss works on those rows; embedding the distinct entries gives
+# the same numbers for a fraction of the work.
+
+
+BACKGROUND = -1  # the word of a segment that nobody labelled
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Minibatch:
+    """n_items passages; vectors are the trunk's before the head, and embeddings after `with_vectors`.
+
+    Rows of one item stand together and items ascend, as in the released sample batch; nothing depends on it but which
+    mentions of a word count as one run in the released formulation.
+    """
+
+    n_items: int
+    segments: Tensor  # (S, d) continuous clips
+    segment_item: Tensor  # (S,) int64
+    segment_word: Tensor  # (S,) int64: the label of a foreground segment, else BACKGROUND
+    entries: Tensor  # (E, d) distinct dictionary entries
+    entry_word: Tensor  # (E,) int64
+    row_entry: Tensor  # (R,) int64: the dictionary rows, in order
+    row_item: Tensor  # (R,) int64
+    row_is_foreground: Tensor  # (R,) bool: the entry's word is the label of the item
+    passages: tuple[int, ...] = ()  # the passages of the items, to name them when something is wrong
+
+    def __post_init__(self) -> None:
+        if len(self.segments) != len(self.segment_item) or len(self.segments) != len(self.segment_word):
+            raise ValueError(f"{len(self.segments)} segments, {len(self.segment_item)} items")
+        if len(self.entries) != len(self.entry_word):
+            raise ValueError(f"{len(self.entries)} entries, {len(self.entry_word)} words")
+        if not len(self.row_entry) == len(self.row_item) == len(self.row_is_foreground):
+            raise ValueError(f"{len(self.row_entry)} dictionary rows, {len(self.row_item)} items")
+
+    @property
+    def segment_is_foreground(self) -> Tensor:
+        """(S,) bool."""
+        return self.segment_word != BACKGROUND
+
+    @property
+    def row_word(self) -> Tensor:
+        """(R,) int64: the word of every dictionary row."""
+        return self.entry_word[self.row_entry]
+
+    def with_vectors(self, segments: Tensor, entries: Tensor) -> Minibatch:
+        """The same minibatch with other vectors, such as their embeddings."""
+        return replace(self, segments=segments, entries=entries)
+
+    def to(self, device: torch.device | str) -> Minibatch:
+        """The same minibatch on a device."""
+        return replace(
+            self,
+            segments=self.segments.to(device),
+            segment_item=self.segment_item.to(device),
+            segment_word=self.segment_word.to(device),
+            entries=self.entries.to(device),
+            entry_word=self.entry_word.to(device),
+            row_entry=self.row_entry.to(device),
+            row_item=self.row_item.to(device),
+            row_is_foreground=self.row_is_foreground.to(device),
+        )
+
+
+# Where the clips of a passage may lie: the foreground around its label, the background away from it.
+#
+# A window is named by its first frame, which is its row in the track. Ranges of windows are half-open.
+
+
+Foreground = Literal["inside", "centre"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassageWindows:
+    """The windows of each passage, (P,) each; a range that ends at or before its start is empty."""
+
+    foreground_start: Ints
+    foreground_stop: Ints
+    before_start: Ints  # background windows before the label
+    n_before: Ints
+    after_start: Ints  # background windows behind it
+    n_after: Ints
+
+    @classmethod
+    def of(cls, passages: Passages, n_windows: Ints, around: Tolerance, foreground: Foreground) -> PassageWindows:
+        """The windows of passages whose tracks have `n_windows` (P,) rows.
+
+        `inside`: the foreground clip lies in [label - before, label + after). `centre`: its centre frame lies from
+        label - before to label + after. Background clips do not overlap [label - before, label + after + 16).
+        """
+        label, start = passages.label_frame, passages.start
+        stop = np.minimum(passages.stop - CLIP_LENGTH + 1, n_windows)
+        first, last = label - around.before, label + around.after - CLIP_LENGTH
+        if foreground == "centre":
+            first, last = first - CLIP_LENGTH // 2, label + around.after - CLIP_LENGTH // 2
+        before_stop = label - around.before - CLIP_LENGTH + 1
+        after_start = np.maximum(start, label + around.after + CLIP_LENGTH)
+        return cls(
+            foreground_start=np.maximum(start, first),
+            foreground_stop=np.minimum(stop, last + 1),
+            before_start=start,
+            n_before=np.maximum(0, np.minimum(stop, before_stop) - start),
+            after_start=after_start,
+            n_after=np.maximum(0, stop - after_start),
+        )
+
+    @property
+    def has_foreground(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """(P,) bool."""
+        return self.foreground_start < self.foreground_stop
+
+    @property
+    def n_background(self) -> Ints:
+        """(P,) how many different background clips a passage has."""
+        return self.n_before + self.n_after
+
+    def draw_foreground(self, passages: Ints, rng: np.random.Generator) -> Ints:
+        """One window for each of these passages, all equally likely: (n,)."""
+        return rng.integers(self.foreground_start[passages], self.foreground_stop[passages])
+
+    def draw_background(self, passages: Ints, n_clips: int, rng: np.random.Generator) -> Ints:
+        """(n, n_clips) windows, different ones where there are enough; meaningless where there is none."""
+        number = distinct_draws(self.n_background[passages], n_clips, rng)
+        n_before = self.n_before[passages, None]
+        after = self.after_start[passages, None] + number - n_before
+        return np.where(number < n_before, self.before_start[passages, None] + number, after)
+
+
+def distinct_draws(counts: Ints, n_draws: int, rng: np.random.Generator) -> Ints:
+    """For each count (n,), `n_draws` different numbers below it; all of them in turn where they are too few."""
+    drawn = np.empty((len(counts), n_draws), np.int64)
+    for place in range(n_draws):  # Floyd's method: every choice is equally likely
+        last = np.maximum(counts - n_draws + place, 0)
+        number = rng.integers(0, last + 1)
+        is_taken = (drawn[:, :place] == number[:, None]).any(axis=1)
+        drawn[:, place] = np.where(is_taken, last, number)
+    at_least_one = np.maximum(counts, 1)
+    in_turn = (rng.integers(0, at_least_one)[:, None] + np.arange(n_draws)) % at_least_one[:, None]
+    return np.where(counts[:, None] < n_draws, in_turn, drawn)
+
+
+# Which passages make up each minibatch of an epoch (Paper 3.2, "Minibatch sampling"; App. B.2).
+#
+# An epoch has as many minibatches as the passages fill: 78,211 passages at 128 are 611. Balanced, a minibatch never
+# shows a word twice, so that every other item of it is a sure negative. Each passage then has its turn once an epoch,
+# except:
+#
+# - a word with more passages than there are minibatches shows a new random choice of them in every epoch;
+# - the turns that are lost that way go to the rarest words, whose passages come several times;
+# - what does not fill a minibatch is left for other epochs.
+#
+# With fewer words than asked-for items, a minibatch has one passage of every word.
+
+
+@dataclass(frozen=True, slots=True)
+class EpochShape:
+    """How many minibatches an epoch has, and how many items each of them."""
+
+    n_steps: int
+    n_items: int
+
+    @classmethod
+    def of(cls, labels: Ints, batch_size: int, *, balanced: bool) -> EpochShape:
+        """The shape of an epoch over passages with these labels (P,), at least one."""
+        n_items = min(batch_size, len(np.unique(labels)) if balanced else len(labels))
+        return cls(max(1, len(labels) // n_items), n_items)
+
+
+def plain_epoch(n_passages: int, shape: EpochShape, rng: np.random.Generator) -> Ints:
+    """Passages in random order: (n_steps, n_items)."""
+    return rng.permutation(n_passages)[: shape.n_steps * shape.n_items].reshape(shape.n_steps, shape.n_items)
+
+
+def balanced_epoch(labels: Ints, shape: EpochShape, rng: np.random.Generator) -> Ints:
+    """Passages such that no minibatch has two of one label: (n_steps, n_items) places in `labels`."""
+    words, counts = np.unique(labels, return_counts=True)
+    turns = _turns(counts, shape, rng)
+    order = rng.permutation(len(words))
+    dealt = np.repeat(order, turns[order])  # (n_items * n_steps,): the turns of one word stand together
+    turn = ragged(np.zeros_like(turns), turns[order])
+    shuffled = np.lexsort((rng.random(len(labels)), labels))
+    passages = shuffled[(np.cumsum(counts) - counts)[dealt] + turn % counts[dealt]]
+    epoch = np.empty((shape.n_steps, shape.n_items), np.int64)
+    by_item = dealt.reshape(shape.n_items, shape.n_steps)
+    steps = np.empty(0, np.int64)
+    for item, mine in enumerate(by_item):
+        # A word whose turns began as the item before may not come again in the minibatches that have it.
+        taken = steps[by_item[item - 1] == mine[0]] if item else steps
+        steps = _steps_avoiding(taken, int((mine == mine[0]).sum()), rng.permutation(shape.n_steps), rng)
+        epoch[steps, item] = passages.reshape(by_item.shape)[item]
+    return epoch
+
+
+def ragged(starts: Ints, lengths: Ints) -> Ints:
+    """starts[0], starts[0] + 1, ... for lengths[0] numbers, then the same from starts[1], and so on.
+
+    >>> ragged(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
+    [5, 6, 9, 10, 11]
+    """
+    shift: Ints = np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+    return shift + np.arange(len(shift))
+
+
+def _turns(counts: Ints, shape: EpochShape, rng: np.random.Generator) -> Ints:
+    """How often the turn of each word comes: (n_words,), at most n_steps each, n_steps * n_items in all."""
+    total = shape.n_steps * shape.n_items
+
+    def raised(level: int) -> Ints:
+        return np.clip(counts, level, shape.n_steps)
+
+    level = max(0, bisect_right(range(shape.n_steps + 1), total, key=lambda level: int(raised(level).sum())) - 1)
+    turns = raised(level)
+    missing = total - int(turns.sum())
+    if missing > 0:
+        turns[rng.choice(np.flatnonzero(turns == level), missing, replace=False)] += 1
+    elif missing < 0:
+        left_out = rng.choice(np.repeat(np.arange(len(turns)), turns), -missing, replace=False)
+        turns = turns - np.bincount(left_out, minlength=len(turns))
+    return turns
+
+
+def _steps_avoiding(taken: Ints, n_first: int, steps: Ints, rng: np.random.Generator) -> Ints:
+    """Reorder `steps` at random so that the first `n_first` are not among the `taken`."""
+    if not len(taken):
+        return steps
+    is_taken = np.isin(steps, taken)
+    ordered = np.concatenate([steps[~is_taken], steps[is_taken]])
+    ordered[n_first:] = rng.permutation(ordered[n_first:])
+    return ordered
+
+
+# Making the next things in the background while one is used.
+
+
+Made = TypeVar("Made")
+
+
+def made_ahead(make: Callable[[int], Made], steps: range, *, workers: int, ahead: int) -> Iterator[Made]:
+    """make(step) of every step in order, up to `ahead` of them early by so many threads; without either, just so."""
+    if not workers or not ahead:
+        yield from map(make, steps)
+        return
+    waiting: deque[Future[Made]] = deque()
+    pool = ThreadPoolExecutor(workers, "made-ahead")
+    try:
+        for step in steps:
+            waiting.append(pool.submit(make, step))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=not is_asked(), cancel_futures=True)

@@ -6,15 +6,36 @@ memory, a memory map, anything that gives rows. Every clip is drawn inside a spa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+import hashlib
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Literal, Protocol, overload
 
 import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
 
-from signspot.domain.spans import FrameSpan
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Pixels, WindowGrid
-from signspot.media.sampling import FrameNumbers, random_clips
+from signspot.domain.recordings import Entry, Episode, Rights, SignerBox
+from signspot.domain.time import FrameSpan
+from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, FrameShape, Pixels, WindowGrid
+from signspot.domain.words import Vocabulary
+from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
+from signspot.errors import InputError, VideoError
+from signspot.files.atomic import atomic_output, make_folder
+from signspot.learning.batches import made_ahead
+from signspot.learning.material import is_forbidden
+from signspot.media.frames import MAX_SPEED, RELEASED, Augmentation, FrameNumbers, Normalisation, random_clips
+from signspot.media.reader import VideoReader
+from signspot.media.video import media_sha256
+from signspot.models.embedders import CONTINUOUS
+from signspot.models.landmarks import LandmarkChange, mirrored
 
 Frames = Pixels | FloatArray  # (n, H, W, 3) uint8, or (n, 258) float32
 
@@ -141,3 +162,502 @@ def _windows(n_frames: int) -> FrameNumbers:
     starts = WindowGrid(n_frames, stride=_TEST_STRIDE).starts()
     windows: FrameNumbers = np.minimum(starts[:, None] + np.arange(CLIP_LENGTH), n_frames - 1)
     return windows
+
+
+# Clips of annotated episodes and of dictionary entries, their frames decoded into a cache on the disk.
+#
+# What cannot be used is left out and told: a video that cannot be read, an annotation behind its end, a recording
+# whose holder forbids training.
+
+
+CacheProgress = Callable[[str, int, int], None]  # the video at hand, videos done, videos in all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipOptions:
+    """Which clips are taken, and how."""
+
+    window: ClipWindow = ClipWindow()
+    min_confidence: float = 0.5  # Paper App. C.1: of an annotation, at least
+    sampling: Literal["random", "consecutive"] = "random"  # of dictionary clips (Paper App. C.1)
+    today: date = field(default_factory=date.today)  # rights may have expired
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something that gave no clip, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundClips:
+    """Clips to learn from, and what gave none."""
+
+    source: RecordedClips
+    skipped: tuple[Skipped, ...] = ()
+    outside_vocabulary: int = 0  # annotations or entries of other words
+    below_confidence: int = 0  # annotations less sure than asked for
+    rights: tuple[Rights, ...] = ()  # of the videos that are used
+
+
+def annotated_clips(
+    episodes: Iterable[Episode],
+    vocabulary: Vocabulary,
+    cache: FrameCache,
+    options: ClipOptions = ClipOptions(),
+    progress: CacheProgress | None = None,
+) -> FoundClips:
+    """Clips of neighbouring frames around every annotation of a word of the vocabulary."""
+    episodes, found, outside, unsure = tuple(episodes), _Found(options.today), 0, 0
+    for done, episode in enumerate(episodes):
+        if progress is not None:
+            progress(episode.video_id, done, len(episodes))
+        known = [annotation for annotation in episode.annotations if annotation.word in vocabulary]
+        sure = [annotation for annotation in known if annotation.confidence >= options.min_confidence]
+        outside, unsure = outside + len(episode.annotations) - len(known), unsure + len(known) - len(sure)
+        spans = [options.window.around(annotation.frame) for annotation in sure]
+        # The annotated frames are asked for too: they tell whether the video reaches that far.
+        frames = [FrameSpan(annotation.frame, annotation.frame + 1) for annotation in sure]
+        read = partial(cache.frames_in, episode.video, [*spans, *frames], episode.box)
+        stored = found.read(episode.video_id, episode.rights, read) if sure else None
+        if stored is None:
+            continue
+        for annotation, span, frame in zip(sure, spans, frames, strict=True):
+            name = f"{episode.video_id}: {annotation.word} at frame {annotation.frame}"
+            rows = stored.rows(span) if stored.rows(frame) is not None else None
+            found.add(name, vocabulary.id_of(annotation.word), rows, annotation.confidence)
+    return replace(found.clips(max_speed=1.0), outside_vocabulary=outside, below_confidence=unsure)
+
+
+def dictionary_clips(
+    entries: Iterable[Entry],
+    vocabulary: Vocabulary,
+    cache: FrameCache,
+    options: ClipOptions = ClipOptions(),
+    progress: CacheProgress | None = None,
+) -> FoundClips:
+    """Clips of dictionary videos, each video on its own with the label of its word (Paper App. C.1)."""
+    entries = tuple(entries)
+    known, found = [entry for entry in entries if entry.word in vocabulary], _Found(options.today)
+    for done, entry in enumerate(known):
+        if progress is not None:
+            progress(entry.entry_id, done, len(known))
+        stored = found.read(entry.entry_id, entry.rights, partial(_frames_of, entry, cache))
+        if stored is not None:
+            kept = entry.kept or FrameSpan(0, len(stored))
+            rows = kept if kept.stop <= len(stored) else None
+            found.add(entry.entry_id, vocabulary.id_of(entry.word), rows)
+    clips = found.clips(MAX_SPEED if options.sampling == "random" else 1.0)
+    return replace(clips, outside_vocabulary=len(entries) - len(known))
+
+
+@dataclass(slots=True)
+class _Found:
+    """What has been collected so far."""
+
+    today: date
+    rights: list[Rights] = field(default_factory=list)
+    stored: list[StoredFrames] = field(default_factory=list)
+    places: list[ClipPlace] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def read(self, name: str, rights: Rights, read: Callable[[], StoredFrames]) -> StoredFrames | None:
+        """The frames of one video, or none and the reason is kept; a full disk is everybody's trouble."""
+        if is_forbidden(rights, self.today):
+            self.skipped.append(Skipped(name, "it may not be used for training"))
+            return None
+        try:
+            stored = read()
+        except InputError as error:
+            self.skipped.append(Skipped(name, str(error)))
+            return None
+        self.stored.append(stored)
+        self.rights.append(rights)
+        return stored
+
+    def add(self, name: str, label: int, rows: FrameSpan | None, confidence: float = 1.0) -> None:
+        """A clip of the video read last; None where that ends too early."""
+        if rows is None or not len(rows):
+            self.skipped.append(Skipped(name, "the video ends before"))
+        else:
+            self.places.append(ClipPlace(name, label, len(self.stored) - 1, rows, confidence))
+
+    def clips(self, max_speed: float) -> FoundClips:
+        """All of it."""
+        source = RecordedClips(StoredRecordings(self.stored), tuple(self.places), max_speed)
+        return FoundClips(source, tuple(self.skipped), rights=tuple(self.rights))
+
+
+def _frames_of(entry: Entry, cache: FrameCache) -> StoredFrames:
+    if entry.video is None:
+        raise VideoError(entry.entry_id, "the dictionary has no video for this entry", "add the clip")
+    return cache.all_frames(entry.video, LONGEST_ENTRY_FRAMES, entry.box)
+
+
+# Minibatches of clips for the trunk: an equal share of each source, and every clip as often as the others.
+#
+# Batch number `step` depends on the seed, the stage and the step alone: not on the batches before, nor on how many
+# threads prepare them.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipBatch:
+    """Labelled clips as a trunk takes them, but for the normalisation of pixels."""
+
+    clips: Tensor  # (B, 16, H, W, 3) uint8 or (B, 16, 258) float32
+    labels: Tensor  # (B,) int64
+    domains: Tensor  # (B,) int64
+    names: tuple[str, ...]
+    landmarks: Tensor | None = None  # (B, 16, 258) float32 of the same frames, mirrored where they are
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceShare:
+    """One source of a stage: which of its clips, in which domain, with the landmarks of the same clips if needed."""
+
+    source: ClipSource
+    chosen: npt.NDArray[np.int64]  # (n,) clips of the source, n >= 1
+    domain: int = CONTINUOUS
+    landmarks: ClipSource | None = None  # clip i of it shows the frames of clip i of the source
+
+
+class ClipBatches:
+    """The batches of one stage of training."""
+
+    def __init__(
+        self, shares: tuple[SourceShare, ...], presenter: Presenter, *, batch_size: int, seed: tuple[int, ...]
+    ) -> None:
+        if not shares or batch_size % len(shares) or not all(len(share.chosen) for share in shares):
+            raise ValueError(f"a batch of {batch_size} from {[len(share.chosen) for share in shares]} clips")
+        self._shares, self._presenter, self._seed = shares, presenter, seed
+        self._per_source = batch_size // len(shares)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many batches show every clip of the larger source once; clips of the smaller ones return."""
+        return max(-(-len(share.chosen) // self._per_source) for share in self._shares)
+
+    def batch(self, step: int) -> ClipBatch:
+        """The batch of a step, counted from 0 over the whole stage."""
+        shown, names, labels, domains, landmarks = [], [], [], [], []
+        for number, share in enumerate(self._shares):
+            for place in range(step * self._per_source, (step + 1) * self._per_source):
+                i = self._clip_at(number, place)
+                key = (*self._seed, number, place)
+                clip = self._presenter.training(share.source.clip(i, _rng(*key, 0)), _rng(*key, 1))
+                shown.append(torch.from_numpy(clip.frames))
+                names.append(share.source.name(i))
+                labels.append(share.source.label(i))
+                domains.append(share.domain)
+                if share.landmarks is not None:
+                    # The same random numbers draw the same frames.
+                    posed = _floats(share.landmarks.clip(i, _rng(*key, 0)))
+                    landmarks.append(mirrored(posed) if clip.is_mirrored else posed)
+        return ClipBatch(
+            torch.stack(shown),
+            torch.tensor(labels),
+            torch.tensor(domains),
+            tuple(names),
+            torch.stack(landmarks) if landmarks else None,
+        )
+
+    def batches(self, first: int, stop: int, *, workers: int = 0) -> Iterator[ClipBatch]:
+        """The batches of the steps first, first + 1, ... stop - 1; `workers` threads prepare them ahead."""
+        return made_ahead(self.batch, range(first, stop), workers=workers, ahead=2 * workers)
+
+    def _clip_at(self, share: int, place: int) -> int:
+        """Every clip once in a random order, then all again in another."""
+        chosen = self._shares[share].chosen
+        turn, offset = divmod(place, len(chosen))
+        return int(chosen[_order((*self._seed, share, turn), len(chosen))[offset]])
+
+
+@lru_cache(maxsize=8)
+def _order(key: tuple[int, ...], n: int) -> npt.NDArray[np.int64]:
+    return _rng(*key, 2).permutation(n)
+
+
+def _rng(*key: int) -> np.random.Generator:
+    return np.random.default_rng(key)
+
+
+def _floats(frames: Frames) -> Tensor:
+    return torch.from_numpy(np.array(frames, dtype=np.float32))
+
+
+# The frames of videos, decoded once: raw bytes on the disk, opened as memory maps.
+#
+# A file holds the wanted frames of one video, each `side` x `side` x 3 bytes, and lies under a name made of the
+# content of the video, the size of the frames and which of them are wanted; a .json file beside it, written last, says
+# that it is whole and what its checksum is. A file that is not whole is made again. Memory does not grow with the
+# video.
+
+
+_VERSION = 1  # counts up when the same name would mean other bytes
+_TOO_LONG = "is longer than {} seconds: it should show one sign"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFrames:
+    """Some frames of one video on the disk, in order."""
+
+    path: Path
+    side: int  # pixels
+    kept: tuple[FrameSpan, ...]  # which frames of the video; apart, ascending
+
+    def __len__(self) -> int:
+        return sum(map(len, self.kept))
+
+    def open(self) -> Pixels:
+        """A read-only memory map (n, side, side, 3)."""
+        try:
+            return np.memmap(self.path, np.uint8, "r", shape=(len(self), self.side, self.side, 3))
+        except (OSError, ValueError) as error:  # ValueError: the file has become too short
+            what = f"the decoded frames cannot be read any more ({error})"
+            raise InputError(self.path, what, "run the same command again: they are decoded again") from error
+
+    def rows(self, span: FrameSpan) -> FrameSpan | None:
+        """The rows that hold the frames of `span`, as far as the video goes; None if it ends before."""
+        at = bisect_right(self.kept, span.start, key=lambda kept: kept.start) - 1
+        if at < 0 or span.start not in self.kept[at]:
+            return None
+        offset = sum(map(len, self.kept[:at])) - self.kept[at].start
+        return FrameSpan(span.start + offset, min(span.stop, self.kept[at].stop) + offset)
+
+
+class StoredRecordings(Sequence[Pixels]):
+    """Recordings that are opened when they are asked for: thousands of open files are more than a system allows."""
+
+    def __init__(self, stored: Iterable[StoredFrames]) -> None:
+        self._stored = tuple(stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    @overload
+    def __getitem__(self, i: int) -> Pixels: ...
+    @overload
+    def __getitem__(self, i: slice) -> StoredRecordings: ...
+    def __getitem__(self, i: int | slice) -> Pixels | StoredRecordings:
+        return StoredRecordings(self._stored[i]) if isinstance(i, slice) else self._stored[i].open()
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCache:
+    """A folder of decoded frames."""
+
+    folder: Path
+    shape: FrameShape  # of the model; frames are kept at its full side, so that training can move the crop
+    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+
+    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> StoredFrames:
+        """The frames of these spans, as far as the video goes; decoded unless they are there."""
+        return self._frames(video, merged(spans), box)
+
+    def all_frames(self, video: Path, at_most: int, box: SignerBox | None = None) -> StoredFrames:
+        """The whole of a short video; one of more than `at_most` frames is refused."""
+        stored = self._frames(video, (FrameSpan(0, at_most + 1),), box)
+        if len(stored) > at_most:
+            raise VideoError(video, _TOO_LONG.format(at_most // 25), "cut the sign out")
+        return stored
+
+    def _frames(self, video: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None) -> StoredFrames:
+        make_folder(self.folder)
+        box = box if self.shape.signer_box else None
+        seen = (self.shape.side, self.shape.keep_aspect, *([str(box)] if box else []))
+        made_of = (_VERSION, media_sha256(video), *seen, *map(asdict, wanted))
+        name = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
+        path = self.folder / f"{name}.frames"
+        return self._whole(path, wanted) or self._decoded(video, path, wanted, box)
+
+    def _whole(self, path: Path, wanted: tuple[FrameSpan, ...]) -> StoredFrames | None:
+        try:
+            card = json.loads(path.with_suffix(".json").read_text())
+            stored = StoredFrames(path, self.shape.side, _cut(wanted, int(card["n_frames"])))
+            is_whole = path.stat().st_size == self._n_bytes(stored) and _sha256_of(path) == card["sha256"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return stored if is_whole else None
+
+    def _decoded(self, video: Path, path: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None) -> StoredFrames:
+        digest, n_frames = hashlib.sha256(), 0
+        with atomic_output(path, overwrite=True) as temporary, temporary.open("wb") as file:
+            for number, pixels in self._decode(video, wanted, box):
+                n_frames = number + 1
+                if _is_in(number, wanted):
+                    content = np.ascontiguousarray(pixels).data
+                    digest.update(content)
+                    file.write(content)
+        with atomic_output(path.with_suffix(".json"), overwrite=True) as temporary:
+            temporary.write_text(json.dumps({"n_frames": n_frames, "sha256": digest.hexdigest()}))
+        return StoredFrames(path, self.shape.side, _cut(wanted, n_frames))
+
+    def _decode(
+        self, video: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None
+    ) -> Iterator[tuple[int, Pixels]]:
+        """The frames of a video with their numbers, up to the last one wanted."""
+        shape = FrameShape(self.shape.side, self.shape.side, self.shape.keep_aspect)
+        last = max((span.stop for span in wanted), default=0)
+        with VideoReader(video, shape=shape, box=box, isolated=self.isolated) as reader:
+            for number, frame in enumerate(reader):
+                if number >= last:
+                    return
+                yield number, frame.pixels
+
+    def _n_bytes(self, stored: StoredFrames) -> int:
+        return len(stored) * stored.side**2 * 3
+
+
+def merged(spans: Iterable[FrameSpan]) -> tuple[FrameSpan, ...]:
+    """The same frames in as few spans as possible, ascending.
+
+    >>> merged([FrameSpan(5, 9), FrameSpan(0, 2), FrameSpan(8, 12), FrameSpan(2, 3)])
+    (FrameSpan(start=0, stop=3), FrameSpan(start=5, stop=12))
+    """
+    joined: list[FrameSpan] = []
+    for span in sorted(span for span in spans if len(span)):
+        if joined and span.start <= joined[-1].stop:
+            joined[-1] = FrameSpan(joined[-1].start, max(joined[-1].stop, span.stop))
+        else:
+            joined.append(span)
+    return tuple(joined)
+
+
+def _is_in(number: int, spans: Sequence[FrameSpan]) -> bool:
+    at = bisect_right(spans, number, key=lambda span: span.start) - 1
+    return at >= 0 and number in spans[at]
+
+
+def _cut(spans: Iterable[FrameSpan], n_frames: int) -> tuple[FrameSpan, ...]:
+    """What of the spans lies in a video of `n_frames`."""
+    return tuple(FrameSpan(span.start, min(span.stop, n_frames)) for span in spans if span.start < n_frames)
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Random changes of landmark clips in training: turned, stretched, faster or slower, mirrored, a hand lost.
+#
+# Moving and scaling the signer are not among them: the landmark encoder does not see these.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandmarkAugmentation:
+    """How far the changes may go; the paper works from pixels, so all of these are ours."""
+
+    mirror_probability: float = 0.5
+    rotation_degrees: float = 10.0
+    stretch_jitter: float = 0.1  # x is multiplied by U(1 - jitter, 1 + jitter)
+    speed_jitter: float = 0.2
+    hand_dropout: float = 0.1  # how likely each hand is lost for a part of the clip
+
+    def __post_init__(self) -> None:
+        shares = (self.mirror_probability, self.stretch_jitter, self.speed_jitter, self.hand_dropout)
+        if not all(0 <= share <= 1 for share in shares) or not 0 <= self.rotation_degrees <= 180:
+            raise ValueError(f"no change of landmarks can be drawn from {self}")
+
+    def draw(self, rng: np.random.Generator) -> LandmarkChange:
+        """Draw the change of one clip; always ten numbers of `rng`, whatever the settings."""
+        mirror, turn, stretch, speed, *hands = rng.random(10).tolist()
+        lost = tuple(
+            (min(ends), max(ends)) if chance < self.hand_dropout else (0.0, 0.0)
+            for chance, *ends in (hands[:3], hands[3:])
+        )
+        return LandmarkChange(
+            mirror=mirror < self.mirror_probability,
+            radians=math.radians(self.rotation_degrees) * (2 * turn - 1),
+            stretch=1 + self.stretch_jitter * (2 * stretch - 1),
+            speed=1 + self.speed_jitter * (2 * speed - 1),
+            lost_hands=lost,
+        )
+
+
+# How clips look when they reach a trunk: changed at random in training, as they are in a test.
+#
+# A trunk takes frames (B, 3, 16, H, W), normalised, or landmarks (B, 16, 258).
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """A clip as it is shown in training."""
+
+    frames: Frames
+    is_mirrored: bool
+
+
+class Presenter(Protocol):
+    """Stands between the clips of a source and a network."""
+
+    def training(self, clip: Frames, rng: np.random.Generator) -> Shown:
+        """One clip (16, ...), changed at random."""
+
+    def testing(self, clips: Frames) -> Frames:
+        """Clips (n, 16, ...), unchanged but for their size."""
+
+    def tensor(self, clips: Tensor) -> Tensor:
+        """Shown clips (n, 16, ...), on any device, as the network takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PixelPresenter:
+    """For I3D and S3D: clips (16, side, side, 3) uint8, shown as (16, crop, crop, 3)."""
+
+    augmentation: Augmentation = Augmentation()
+    normalisation: Normalisation = RELEASED
+
+    def training(self, clip: Frames, rng: np.random.Generator) -> Shown:
+        """Scaled, moved, mirrored, recoloured (Paper 3.2)."""
+        change = self.augmentation.draw(rng)
+        return Shown(change.apply(self._checked(clip).astype(np.uint8, copy=False)), change.flip)
+
+    def testing(self, clips: Frames) -> Frames:
+        """The middle of the frames."""
+        crop = self.augmentation.crop
+        top, left = ((side - crop) // 2 for side in self._checked(clips).shape[-3:-1])
+        return clips[..., top : top + crop, left : left + crop, :]
+
+    def tensor(self, clips: Tensor) -> Tensor:
+        """(n, 16, H, W, 3) uint8 -> (n, 3, 16, H, W) float32, normalised."""
+        mean, std = (clips.new_tensor(numbers, dtype=torch.float32) for numbers in self._numbers())
+        # Channels last, as the pixels lie: convolutions of narrow networks are several times faster that way.
+        moved = ((clips / 255 - mean) / std).movedim(-1, 1)
+        return moved.contiguous(memory_format=torch.channels_last_3d)
+
+    def _numbers(self) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
+        return self.normalisation.mean, self.normalisation.std
+
+    def _checked(self, clips: Frames) -> Frames:
+        crop = self.augmentation.crop
+        *_, n, height, width, colours = (0, 0, 0, 0, *clips.shape)
+        if clips.dtype != np.uint8 or (n, colours) != (CLIP_LENGTH, 3) or min(height, width) < crop:
+            raise ValueError(f"clips of {clips.dtype} {clips.shape} where {CLIP_LENGTH} frames of {crop} are cut out")
+        return clips
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkPresenter:
+    """For the landmark encoder: clips (16, 258) float32."""
+
+    augmentation: LandmarkAugmentation = LandmarkAugmentation()
+
+    def training(self, clip: Frames, rng: np.random.Generator) -> Shown:
+        """Turned, stretched, slower or faster, mirrored, a hand lost."""
+        change = self.augmentation.draw(rng)
+        return Shown(change.apply(self._checked(clip).astype(np.float32, copy=False)), change.mirror)
+
+    def testing(self, clips: Frames) -> Frames:
+        """As they are."""
+        return self._checked(clips)
+
+    def tensor(self, clips: Tensor) -> Tensor:
+        """(n, 16, 258) as it is."""
+        return clips
+
+    def _checked(self, clips: Frames) -> Frames:
+        if clips.shape[-2:] != (CLIP_LENGTH, LANDMARK_DIM) or clips.dtype != np.float32:
+            raise ValueError(f"clips of {clips.dtype} {clips.shape} instead of ({CLIP_LENGTH}, {LANDMARK_DIM})")
+        return clips

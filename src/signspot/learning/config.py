@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import difflib
+import json
+import math
+import tomllib
+import types
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-from signspot.learning.toml_options import as_toml, read_config
-
-__all__ = ["EmbeddingConfig", "as_toml", "read_config"]
+from signspot.domain.tracks import FrameShape
+from signspot.errors import InputError, one_line
+from signspot.learning.clips import ClipOptions, ClipWindow, LandmarkAugmentation
+from signspot.media.frames import Augmentation
 
 LARGEST = 10**9  # of any count: beyond it lies a slip of the keyboard
 
@@ -107,3 +115,323 @@ def refuse_run_options(decay_epochs: tuple[int, ...], device: str) -> None:
 def decayed(learning_rate: float, decay_epochs: tuple[int, ...], epoch: int) -> float:
     """The learning rate of an epoch, counted from 0: a tenth after each of the epochs named."""
     return learning_rate * 0.1 ** sum(epoch >= decay for decay in decay_epochs)
+
+
+# Every option of a training run of the trunk, with the paper's value as its default.
+#
+# The paper says little about this training and follows "the procedure described in" its reference [BSL-1K] (Paper
+# 3.2); where it is silent, the default is that of the released trainer of that work.
+
+
+_LEARNABLE_SEED = 2**32 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrunkRunConfig:
+    """Everything that changes what a run of `signspot train trunk` learns."""
+
+    # The network
+    architecture: Literal["i3d", "s3d", "landmark"] = "i3d"  # Paper 3.2; S3D in App. B.7; landmarks are ours
+    width: float = 1.0  # of I3D and S3D: times the channels of every layer
+    gated: bool = False  # S3D-G; the paper names S3D (App. B.7)
+    landmark_width: int = 256  # of a frame's vector in the landmark encoder
+    embedding_dim: int = 1024  # of the landmark encoder; I3D and S3D have 1024 times their width
+    initial_model: Path | None = None  # a model of the same architecture to start from, such as the released trunk
+
+    # What it sees (Paper 3.2; released trainer)
+    side: int = 256  # pixels, of the scaled frame
+    crop: int = 224  # pixels, of what is cut out of it
+    keep_aspect: bool = True  # scale the shorter side and cut the middle; False: squash, as the released trainer does
+    signer_box: bool = True  # look at the square around the signer, in recordings whose manifest says where that is
+    colour_jitter: float = 0.2  # each channel times U(1 - jitter, 1 + jitter)
+    scale_jitter: float = 0.1
+    flip_probability: float = 0.5  # of pixels and landmarks alike
+    rotation_degrees: float = 10.0  # of landmarks, as all that follow
+    stretch_jitter: float = 0.1
+    speed_jitter: float = 0.2
+    hand_dropout: float = 0.1
+
+    # What it learns from (Paper App. C.1)
+    sources: Literal["both", "dictionary", "continuous"] = "both"  # Tab. 2, "I3D-both", "-BSLDict", "-BSL1K"
+    window_before: int = 20  # frames before an annotation in which a clip lies (App. B.7: "the last 20 frames")
+    window_after: int = 0  # 5: the whole tolerance of Paper 4.2
+    stage1_confidence: float = 0.5  # of the annotations when learning from them alone
+    stage2_confidence: float = 0.8  # and jointly with the dictionary
+    dictionary_sampling: Literal["random", "consecutive"] = "random"  # consecutive: 6.68 % worse (App. C.1)
+    reinitialise_batch_norm: bool = True  # before stage 2; without: 48.09 % instead of 78.94 % (App. C.1)
+    domain_specific_batch_norm: bool = False  # in stage 2: 62.73 % (App. C.1)
+
+    # Optimisation (Paper 3.2; released trainer)
+    pose_epochs: int = 0  # of regressing the landmarks before stage 1 (App. C.1, "pose distillation")
+    stage1_epochs: int = 50
+    stage2_epochs: int = 50
+    decay_epochs: tuple[int, ...] = (20, 40)  # of each stage: the learning rate is divided by ten after these
+    steps_per_epoch: int = 0  # 0: as many as show every clip of the larger source once
+    batch_size: int = 4  # Paper 3.2
+    optimiser: Literal["sgd", "adamw"] = "sgd"  # adamw: ours, for pose distillation in few steps
+    learning_rate: float = 1e-2
+    momentum: float = 0.9  # of sgd
+    weight_decay: float = 0.0
+    batch_norm_momentum: float = 0.01  # released; more for runs of a few hundred steps, whose statistics lag behind
+    seed: int = 0
+    evaluate_every: int = 1  # epochs; 0: only at the end
+
+    # The machine
+    device: str = "cpu"  # cpu, cuda, cuda:1, mps
+    precision: Literal["auto", "float32", "mixed"] = "auto"  # auto: mixed (bfloat16) where a GPU computes in it
+    threads: int = 0  # 0: as many as torch chooses; a run continues with as many as it began with
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "landmark_width", "embedding_dim"):
+            refuse_outside(name, getattr(self, name), 1, LARGEST)
+        for name in ("pose_epochs", "stage1_epochs", "stage2_epochs", "steps_per_epoch", "evaluate_every", "threads"):
+            refuse_outside(name, getattr(self, name), 0, LARGEST)
+        refuse_outside("seed", self.seed, 0, _LEARNABLE_SEED)
+        for name in ("stage1_confidence", "stage2_confidence", "batch_norm_momentum"):
+            refuse_outside(name, getattr(self, name), 0, 1)
+        refuse_outside("momentum", self.momentum, 0, 0.9999)
+        for name in ("learning_rate", "weight_decay"):
+            refuse_outside(name, getattr(self, name), 0, LARGEST)
+        refuse_outside("width", self.width, 1e-3, 4)
+        refuse_run_options(self.decay_epochs, self.device)
+        self._refuse_contradictions()
+        # What is made of the options refuses the rest.
+        _ = self.frame_shape, self.clip_window, self.augmentation, self.landmark_augmentation
+
+    @property
+    def frame_shape(self) -> FrameShape:
+        """The size of the frames the trunk takes."""
+        return FrameShape(self.side, self.crop, self.keep_aspect, self.signer_box)
+
+    @property
+    def clip_window(self) -> ClipWindow:
+        """Where the clips of an annotation lie."""
+        return ClipWindow(before=self.window_before, after=self.window_after)
+
+    @property
+    def clip_options(self) -> ClipOptions:
+        """Which clips of a corpus and a dictionary the run needs."""
+        confidences = [self.stage1_confidence] + ([self.stage2_confidence] if self.sources == "both" else [])
+        return ClipOptions(window=self.clip_window, min_confidence=min(confidences), sampling=self.dictionary_sampling)
+
+    @property
+    def augmentation(self) -> Augmentation:
+        """The random changes of clips of pixels."""
+        return Augmentation(
+            crop=self.crop,
+            flip_probability=self.flip_probability,
+            colour_jitter=self.colour_jitter,
+            scale_jitter=self.scale_jitter,
+        )
+
+    @property
+    def landmark_augmentation(self) -> LandmarkAugmentation:
+        """The random changes of clips of landmarks."""
+        return LandmarkAugmentation(
+            mirror_probability=self.flip_probability,
+            rotation_degrees=self.rotation_degrees,
+            stretch_jitter=self.stretch_jitter,
+            speed_jitter=self.speed_jitter,
+            hand_dropout=self.hand_dropout,
+        )
+
+    def learning_rate_in(self, epoch: int) -> float:
+        """The learning rate of an epoch of a stage, counted from 0.
+
+        >>> [round(TrunkRunConfig().learning_rate_in(epoch), 9) for epoch in (0, 19, 20, 40)]
+        [0.01, 0.01, 0.001, 0.0001]
+        """
+        return decayed(self.learning_rate, self.decay_epochs, epoch)
+
+    def _refuse_contradictions(self) -> None:
+        is_landmark = self.architecture == "landmark"
+        if is_landmark and (self.pose_epochs or self.domain_specific_batch_norm):
+            raise ValueError("pose_epochs and domain_specific_batch_norm need architecture i3d or s3d")
+        if self.gated and self.architecture != "s3d":
+            raise ValueError("gated = true needs architecture s3d")
+        if self.sources == "both" and self.batch_size % 2:
+            raise ValueError(f"batch_size = {self.batch_size} cannot be halved between the two sources")
+        if self.domain_specific_batch_norm and self.sources != "both":
+            raise ValueError("domain_specific_batch_norm needs both sources")
+
+
+# Frozen dataclasses of options from and to TOML files, checked strictly.
+#
+# A key that is no field, a value of another type, and a value the dataclass itself refuses (ValueError in its
+# `__post_init__`) are errors that name the file and the key. Fields may be bool, int, float, str, Literal, Path
+# (relative to the file), tuples of these, dataclasses (a table), or any of them `| None` (None: the key is
+# absent).
+
+
+MAX_BYTES = 1 << 20  # a file of options is a page of text
+
+Kind = TypeVar("Kind")
+_CALLED = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Where a value was written, for messages and for relative paths."""
+
+    where: str | Path
+    folder: Path
+
+
+class _Misfit(Exception):
+    """A value that is not what its option takes."""
+
+
+def read_config(path: Path, kind: type[Kind], changes: Sequence[str] = ()) -> Kind:
+    """The options of a TOML file, then `changes` of the form key=value (as in TOML; quotes may be left out)."""
+    table = read_table(path)
+    origin = _Origin(path, path.parent)
+    values = _fields_of(table, kind, origin)
+    for change in changes:
+        _merge(values, _change(change, kind))
+    return _made(kind, values, path)
+
+
+def as_toml(config: object) -> str:
+    """All options of a dataclass, defaults included; `read_config` reads it back."""
+    if not is_dataclass(config):
+        raise ValueError(f"{type(config).__name__} holds no options")
+    plain, tables = [], []
+    for item in fields(config):
+        value = getattr(config, item.name)
+        if is_dataclass(value):
+            tables.append(f"\n[{item.name}]\n{as_toml(value)}")
+        elif value is not None:
+            plain.append(f"{item.name} = {_written(value)}\n")
+    return "".join(plain + tables)
+
+
+def read_table(path: Path) -> dict[str, object]:
+    """The whole of a TOML file, unchecked."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise InputError(path, "is larger than 1 MB", "name a file of options")
+        return tomllib.loads(content.decode())
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror or error})", "name a TOML file of options") from error
+    except UnicodeDecodeError as error:
+        raise InputError(path, "is not UTF-8 text", "save the file as UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(path, f"is not valid TOML ({error})", "correct it") from error
+
+
+def _change(text: str, kind: type) -> dict[str, object]:
+    """The fields that one key=value of the command line sets."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise InputError(f"--set {text}", "is not of the form key=value", "such as --set epochs=10")
+    try:
+        held: object = tomllib.loads(f"value = {value}")["value"]
+    except (ValueError, RecursionError):
+        held = value.strip()  # a word without quotes
+    table: dict[str, object] = {}
+    *outer, last = key.strip().split(".")
+    inner = table
+    for name in outer:
+        inner[name] = inner = {}
+    inner[last] = held
+    return _fields_of(table, kind, _Origin(f"--set {text}", Path()))
+
+
+def _merge(values: dict[str, object], changes: dict[str, object]) -> None:
+    for name, change in changes.items():
+        held = values.get(name)
+        if isinstance(held, dict) and isinstance(change, dict):
+            _merge(held, change)
+        else:
+            values[name] = change
+
+
+def _fields_of(table: dict[str, object], kind: type, origin: _Origin, prefix: str = "") -> dict[str, object]:
+    """Values of the right types by field; those of nested dataclasses stay dictionaries until all is merged."""
+    hints = typing.get_type_hints(kind)
+    known = [item.name for item in fields(kind) if item.init]
+    values: dict[str, object] = {}
+    for key, value in table.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            fix = f"did you mean {prefix}{near[0]}?" if near else f"the options are {', '.join(known)}"
+            raise InputError(origin.where, f"{prefix + key!r} is no option", fix)
+        try:
+            nested = _dataclass_in(hints[key])
+            if nested is not None and isinstance(value, dict):
+                values[key] = _fields_of(value, nested, origin, f"{prefix}{key}.")
+            else:
+                values[key] = _value(value, hints[key], origin)
+        except _Misfit as misfit:
+            shown = one_line(repr(value))[:60]
+            raise InputError(origin.where, f"{prefix}{key} is {shown}, but it takes {misfit}", "correct it") from misfit
+    return values
+
+
+def _made(kind: type[Kind], values: dict[str, object], path: Path) -> Kind:
+    hints = typing.get_type_hints(kind)
+    complete = {
+        name: _made(nested, value, path)
+        if (nested := _dataclass_in(hints[name])) and isinstance(value, dict)
+        else value
+        for name, value in values.items()
+    }
+    try:
+        return kind(**complete)
+    except ValueError as error:
+        raise InputError(path, str(error), "correct this option") from error
+    except TypeError as error:  # a field without default is absent
+        raise InputError(path, f"lacks options ({str(error).partition(') ')[2]})", "add them") from error
+
+
+def _value(value: object, hint: object, origin: _Origin) -> object:
+    """`value` as the type of its field, or a `_Misfit` that says what the field takes."""
+    arguments = typing.get_args(hint)
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return _value(value, next(one for one in arguments if one is not type(None)), origin)
+    if typing.get_origin(hint) is Literal:
+        if not any(value == one and type(value) is type(one) for one in arguments):
+            near = difflib.get_close_matches(str(value), [str(one) for one in arguments], n=1)
+            raise _Misfit(" or ".join(_written(one) for one in arguments) + (f" (perhaps {near[0]}?)" if near else ""))
+        return value
+    if typing.get_origin(hint) is tuple:
+        return _several(value, arguments, origin)
+    if hint is Path:
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise _Misfit("the name of a file")
+        return (origin.folder / value).absolute()
+    if hint is float and type(value) is int:
+        value = float(value)
+    if type(value) is not hint or (isinstance(value, float) and not math.isfinite(value)):
+        raise _Misfit(_CALLED[hint] if isinstance(hint, type) and hint in _CALLED else "a table of options")
+    return value
+
+
+def _several(value: object, arguments: tuple[object, ...], origin: _Origin) -> tuple[object, ...]:
+    if not isinstance(value, list):
+        raise _Misfit("a list in brackets")
+    if arguments[-1] is Ellipsis:
+        return tuple(_value(one, arguments[0], origin) for one in value)
+    if len(value) != len(arguments):
+        raise _Misfit(f"a list of {len(arguments)}")
+    return tuple(_value(one, hint, origin) for one, hint in zip(value, arguments, strict=True))
+
+
+def _dataclass_in(hint: object) -> type | None:
+    candidates = (hint, *typing.get_args(hint))
+    return next((one for one in candidates if isinstance(one, type) and is_dataclass(one)), None)
+
+
+def _written(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case tuple() | list():
+            return f"[{', '.join(_written(one) for one in value)}]"
+        case str() | Path():
+            # JSON's escapes are TOML's, but for the one control character JSON leaves alone.
+            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007F")
+        case _:
+            return repr(value)

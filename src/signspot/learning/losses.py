@@ -7,16 +7,22 @@ The bags are those of bags.py; nothing here is larger than the one matrix of ent
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import cross_entropy, softplus
 
-from signspot.learning.bag_sums import NONE, BagSums, BagTotals, is_empty, released_terms
-from signspot.learning.bags import Anchor, Bags, Paper, Released
-from signspot.learning.minibatch import Minibatch
+from signspot.learning.bags import Anchor, Bags, Paper, Released, discard_relation, distinct_words
+from signspot.learning.batches import Minibatch
+from signspot.learning.config import EmbeddingConfig
+from signspot.learning.runs import Team, mixed_precision
+from signspot.models.embedders import CONTINUOUS, DICTIONARY
+from signspot.models.head import Head, HeadOutput, unit_rows
 
 TEMPERATURE = 0.07  # Paper 4.3
 Formulation = Literal["paper", "released"] | Paper | Released
@@ -163,3 +169,370 @@ def _mean(terms: Tensor) -> Tensor:
 def _check_temperature(temperature: float) -> None:
     if not 0 < temperature < float("inf"):
         raise ValueError(f"a temperature of {temperature} is not above 0")
+
+
+# Sums over the bags of bags.py without their masks: one matrix of entries by segments, then sums by word and by item.
+#
+# All sums are of exponentials and stay logarithms, each shifted by its own largest summand, so that float32 suffices
+# at any temperature. An empty sum is NONE: so low that nothing remains of it, but finite, so that gradients are
+# numbers.
+#
+# Gathering is by `index_select` only: its backward pass adds in a fixed order, so that a run can be repeated bit by
+# bit.
+
+
+NONE = -1e30  # the logarithm of an empty sum
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordTable:
+    """Who shows and who mentions which word; words are numbered within the minibatch, 0 to W - 1."""
+
+    of_entry: Tensor  # (E,) int64
+    of_row: Tensor  # (R,) int64
+    background: Tensor  # (n_items, W) bool: background words of an item
+    shows: Tensor  # (S, W) bool: a segment shows, or may show, a word
+    discarded: Tensor  # (S, W) bool: another word it shows is to be discarded with this one
+    mentioned: Tensor  # (n_items, W) bool: as label or subtitle word, or one to be discarded with such a word
+
+    @property
+    def n_words(self) -> int:
+        """How many different words there are."""
+        return self.shows.shape[1]
+
+    def by_entry(self, by_word: Tensor) -> Tensor:
+        """Segments by words (S, W) as entries by segments (E, S)."""
+        return by_word.T.contiguous().index_select(0, self.of_entry)  # whole rows are copied fastest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnRows:
+    """The distinct dictionary rows of every item."""
+
+    item: Tensor  # (U,) int64
+    entry: Tensor  # (U,) int64
+    word: Tensor  # (U,) int64, as in the word table
+    count: Tensor  # (U,) int64: how often the item has it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnPairs:
+    """Segments with distinct rows of their own item."""
+
+    segment: Tensor  # (P,) int64
+    row: Tensor  # (P,) int64, of OwnRows
+    logit: Tensor  # (P,) psi / tau, plus the logarithm of the row's count
+
+    def where(self, chosen: Tensor) -> OwnPairs:
+        """Only some of the pairs; `chosen` is (P,) bool."""
+        kept = chosen.nonzero().squeeze(1)
+        return OwnPairs(self.segment[kept], self.row[kept], self.logit.index_select(0, kept))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordBags:
+    """The bags that every background word of every item has."""
+
+    item: Tensor  # (B,) int64
+    word: Tensor  # (B,) int64, as in the word table
+    of_row: Tensor  # (U,) int64: the bag of each of OwnRows, -1 for none
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BagTotals:
+    """Of every bag the logarithms of the two sums of Eq. 1; a bag whose positive sum is empty is no bag."""
+
+    positive: Tensor  # (B,)
+    negative: Tensor  # (B,)
+
+    def terms(self) -> Tensor:
+        """What every bag costs: -log(P / (P + N)) = log(1 + N / P), never below 0."""
+        held = (~is_empty(self.positive)).nonzero().squeeze(1)
+        # softplus is the identity above its threshold: what it leaves out there is nothing, in float64 too.
+        return softplus((self.negative - self.positive).index_select(0, held), threshold=50)
+
+
+@dataclass(frozen=True, eq=False)
+class BagSums:
+    """The bags of one minibatch, one method per superscript of Paper App. C.2, as in bags.py."""
+
+    batch: Minibatch
+    logits: Tensor  # (E, S): psi / tau of every entry with every segment
+    words: WordTable
+    entry_count: Tensor  # (E,) int64: dictionary rows of every entry
+    rows: OwnRows
+    pairs: OwnPairs
+
+    @classmethod
+    def of(cls, batch: Minibatch, temperature: float, discard: Tensor | None, *, once: bool = False) -> BagSums:
+        """Compare all entries with all segments; with `once`, an entry counts once however often it is repeated."""
+        words, logits = word_table(batch, discard), logits_of(batch, temperature)
+        counts = torch.bincount(batch.row_entry, minlength=len(batch.entries))
+        rows = own_rows(batch, words, once=once)
+        return cls(batch, logits, words, counts.clamp_max(1) if once else counts, rows, own_pairs(batch, rows, logits))
+
+    def segment_foreground(self) -> BagTotals:
+        """(seg-fore)."""
+        return self._segment_anchored(self.batch.segment_is_foreground)
+
+    def segment_background(self) -> BagTotals:
+        """(seg-back), one bag for each segment."""
+        return self._segment_anchored(~self.batch.segment_is_foreground)
+
+    def segment_background_each_word(self) -> BagTotals:
+        """(seg-back), one bag for each background word of an item."""
+        unlabelled = (~self.batch.segment_is_foreground).nonzero().squeeze(1)
+        negative = self.segment_negative.index_select(0, unlabelled)
+        of_item = grouped_log_sums(negative, self.batch.segment_item[unlabelled], self.batch.n_items)
+        return BagTotals(self.background_positive, of_item.index_select(0, self.word_bags.item))
+
+    def dictionary_foreground(self) -> BagTotals:
+        """(dict-fore): the rows of a bag are those its segment matches."""
+        matches = self.matches.where(self.batch.segment_is_foreground[self.matches.segment])
+        n_segments = len(self.batch.segments)
+        negative = self.row_negative.index_select(0, matches.row)
+        return BagTotals(
+            grouped_log_sums(matches.logit, matches.segment, n_segments),
+            grouped_log_sums(negative, matches.segment, n_segments),
+        )
+
+    def dictionary_background(self) -> BagTotals:
+        """(dict-back)."""
+        bags = self.word_bags
+        in_bag = (bags.of_row >= 0).nonzero().squeeze(1)
+        negative = self.row_negative.index_select(0, in_bag)
+        return BagTotals(self.background_positive, grouped_log_sums(negative, bags.of_row[in_bag], len(bags.item)))
+
+    @cached_property
+    def matches(self) -> OwnPairs:
+        """The pairs of an item whose segment shows, or may show, the word of the row."""
+        return self.pairs.where(self.words.shows[self.pairs.segment, self.rows.word[self.pairs.row]])
+
+    @cached_property
+    def word_bags(self) -> WordBags:
+        """One bag for each background word of each item."""
+        is_background = self.words.background[self.rows.item, self.rows.word]
+        n_words = max(self.words.n_words, 1)
+        keys, bag = torch.unique((self.rows.item * n_words + self.rows.word)[is_background], return_inverse=True)
+        of_row = torch.full_like(self.rows.item, -1)
+        of_row[is_background] = bag
+        return WordBags(keys // n_words, keys % n_words, of_row)
+
+    @cached_property
+    def background_positive(self) -> Tensor:
+        """(B,): of all unlabelled segments of an item with all rows of one of its background words."""
+        bags = self.word_bags
+        matches = self.matches.where(~self.batch.segment_is_foreground[self.matches.segment])
+        return grouped_log_sums(matches.logit, bags.of_row[matches.row], len(bags.item))
+
+    @cached_property
+    def segment_negative(self) -> Tensor:
+        """(S,): of a segment with the rows of all words it cannot show."""
+        left_out = self.words.by_entry(self.words.shows | self.words.discarded)
+        return log_sums(self.logits + _log(self.entry_count, self.logits)[:, None], left_out, dim=0)
+
+    @cached_property
+    def row_negative(self) -> Tensor:
+        """(U,): of an item's row with the segments that cannot show its word (of other items: all or none)."""
+        left_out = self.words.by_entry(self.words.mentioned[self.batch.segment_item])
+        elsewhere = log_sums(self.logits, left_out, dim=1).index_select(0, self.rows.entry)
+        word = self.rows.word[self.pairs.row]
+        may_match = self.words.shows[self.pairs.segment, word] | self.words.discarded[self.pairs.segment, word]
+        own = self.pairs.where(~may_match)
+        in_item = grouped_log_sums(own.logit, own.row, len(self.rows.item))
+        return torch.logaddexp(elsewhere + _log(self.rows.count, self.logits), in_item)
+
+    def _segment_anchored(self, is_anchor: Tensor) -> BagTotals:
+        anchors = is_anchor.nonzero().squeeze(1)
+        positive = grouped_log_sums(self.matches.logit, self.matches.segment, len(is_anchor))
+        return BagTotals(positive.index_select(0, anchors), self.segment_negative.index_select(0, anchors))
+
+
+def released_terms(sums: BagSums, released: Released) -> Tensor:
+    """(B,): what every bag of the released formulation costs, which may be less than 0."""
+    words, n_words = sums.words, sums.words.n_words
+    own = grouped_log_sums(sums.matches.logit, sums.rows.word[sums.matches.row], n_words)
+    positive = own if released.cross_item == "nowhere" else _matches_of_all_items(sums)
+    cannot = log_sums(sums.logits, words.by_entry(words.shows | words.discarded), dim=1)
+    segment, word = words.shows.nonzero().unbind(1)
+    below = [
+        positive if released.cross_item == "both" else own,
+        grouped_log_sums(cannot + _log(sums.entry_count, sums.logits), words.of_entry, n_words),
+        grouped_log_sums(sums.segment_negative.index_select(0, segment), word, n_words),
+    ]
+    if released.same_subtitle == "negative":
+        below.append(_other_words(sums))
+    bag_word = distinct_words(words.of_row, released)
+    bag_word = bag_word[~is_empty(positive[bag_word])]
+    total, positive = torch.stack(below).logsumexp(0).index_select(0, bag_word), positive.index_select(0, bag_word)
+    return torch.where(is_empty(total), 0.0, total - positive)
+
+
+def _matches_of_all_items(sums: BagSums) -> Tensor:
+    """(W,): of the segments that show, or may show, a word with its rows of whatever item."""
+    entry, segment = sums.words.by_entry(sums.words.shows).nonzero().unbind(1)
+    logit = sums.logits.flatten().index_select(0, entry * sums.logits.shape[1] + segment)
+    of_rows = logit + _log(sums.entry_count, sums.logits)[entry]
+    return grouped_log_sums(of_rows, sums.words.of_entry[entry], sums.words.n_words)
+
+
+def _other_words(sums: BagSums) -> Tensor:
+    """(W,): of the unlabelled segments that may show a word with the other background words of their subtitles."""
+    bags, matches = sums.word_bags, sums.matches
+    is_kept = ~sums.words.discarded[matches.segment, sums.rows.word[matches.row]]
+    matches = matches.where(is_kept & ~sums.batch.segment_is_foreground[matches.segment])
+    of_bag = grouped_log_sums(matches.logit, bags.of_row[matches.row], len(bags.item))
+    is_other = (bags.item[:, None] == bags.item) & (bags.word[:, None] != bags.word)
+    bag, other = is_other.nonzero().unbind(1)
+    return grouped_log_sums(of_bag.index_select(0, other), bags.word[bag], sums.words.n_words)
+
+
+def logits_of(batch: Minibatch, temperature: float) -> Tensor:
+    """(E, S): psi / tau of every entry with every segment, in float32 at least."""
+    with torch.autocast(batch.segments.device.type, enabled=False):  # half precision would blur psi by tau itself
+        entries, segments = (rows.float() if rows.itemsize < 4 else rows for rows in (batch.entries, batch.segments))
+        return (unit_rows(entries) / temperature) @ unit_rows(segments).T
+
+
+def word_table(batch: Minibatch, discard: Tensor | None) -> WordTable:
+    """Number the words of a minibatch and note who shows and mentions them."""
+    is_labelled = batch.segment_is_foreground
+    words, numbers = torch.unique(torch.cat([batch.entry_word, batch.segment_word[is_labelled]]), return_inverse=True)
+    of_entry, of_label = numbers[: len(batch.entries)], numbers[len(batch.entries) :]
+    of_row = of_entry[batch.row_entry]
+    background = is_labelled.new_zeros(batch.n_items, len(words))
+    mentioned = background.clone()
+    background[batch.row_item[~batch.row_is_foreground], of_row[~batch.row_is_foreground]] = True
+    mentioned[batch.row_item, of_row] = True
+    mentioned[batch.segment_item[is_labelled], of_label] = True
+    shows = background[batch.segment_item] & ~is_labelled[:, None]
+    shows[is_labelled.nonzero().squeeze(1), of_label] = True
+    discarded = torch.zeros_like(shows)
+    if discard is not None:
+        related = discard_relation(words, discard).float()
+        discarded = shows.float() @ related > 0
+        mentioned |= mentioned.float() @ related > 0
+    return WordTable(of_entry, of_row, background, shows, discarded, mentioned)
+
+
+def own_rows(batch: Minibatch, words: WordTable, *, once: bool = False) -> OwnRows:
+    """Merge the repeated rows of each item; `once` forgets how many there were."""
+    n_entries = max(len(batch.entries), 1)
+    keys, counts = torch.unique(batch.row_item * n_entries + batch.row_entry, return_counts=True)
+    entry = keys % n_entries
+    return OwnRows(keys // n_entries, entry, words.of_entry[entry], torch.ones_like(counts) if once else counts)
+
+
+def own_pairs(batch: Minibatch, rows: OwnRows, logits: Tensor) -> OwnPairs:
+    """Pair the segments with the rows of their items."""
+    segment, row = (batch.segment_item[:, None] == rows.item).nonzero().unbind(1)
+    place = rows.entry[row] * logits.shape[1] + segment
+    return OwnPairs(segment, row, logits.flatten().index_select(0, place) + _log(rows.count[row], logits))
+
+
+def log_sums(logits: Tensor, left_out: Tensor, dim: int) -> Tensor:
+    """The logarithm of the sum of exp(logits) along `dim` of two, without the cells of `left_out`."""
+    if not logits.shape[dim]:
+        return logits.new_full((logits.shape[1 - dim],), NONE)
+    result: Tensor = _LogSums.apply(logits, left_out, dim)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _LogSums(torch.autograd.Function):
+    """Takes half the time of masked_fill and logsumexp: one exponential serves both directions, most steps in place."""
+
+    @staticmethod
+    def forward(ctx: torch.autograd.function.FunctionCtx, logits: Tensor, left_out: Tensor, dim: int) -> Tensor:
+        weights = logits.masked_fill(left_out, NONE)
+        highest = weights.amax(dim, keepdim=True)
+        weights.sub_(highest).exp_()
+        sums = weights.sum(dim, keepdim=True)
+        ctx.save_for_backward(weights, sums, highest <= NONE / 2)
+        return (highest + sums.log()).squeeze(dim)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        weights, sums, empty = ctx.saved_tensors
+        share = (gradient.reshape(sums.shape) / sums).masked_fill(empty, 0.0)
+        return weights * share, None, None
+
+
+def grouped_log_sums(logits: Tensor, group: Tensor, n_groups: int) -> Tensor:
+    """(n_groups,): the logarithm of the sum of exp(logits) (n,) in each group; `group` is (n,) int64."""
+    highest = logits.new_full((n_groups,), NONE).scatter_reduce(0, group, logits.detach(), "amax")
+    shifted = (logits - highest[group]).exp()
+    # The largest summand of a group is exactly 1, so that only empty groups are below it.
+    return highest + torch.zeros_like(highest).index_add(0, group, shifted).clamp_min(1).log()
+
+
+def is_empty(log_sum: Tensor) -> Tensor:
+    """Whether nothing was summed. A sum that is not a number is not empty, so that training notices."""
+    return log_sum <= NONE / 2
+
+
+def _log(counts: Tensor, like: Tensor) -> Tensor:
+    """The logarithm of whole numbers, NONE of 0, in the precision of `like`."""
+    return torch.where(counts > 0, counts.clamp_min(1).to(like.dtype).log(), NONE)
+
+
+# From a minibatch of trunk vectors to the loss of the joint batch: embed, gather from all processes, compare.
+
+
+_DRAWS = 2  # what this stream of random numbers is for; `batches` has its own
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objective:
+    """The loss that a config asks for."""
+
+    config: EmbeddingConfig
+    synonyms: Tensor | None = None  # (n, 2) int64: pairs of words that are neither positive nor negative
+
+    def loss(self, head: Head, batch: Minibatch, team: Team, rng: torch.Generator) -> Tensor:
+        """The loss of the joint batch; its gradient reaches the head through this process's rows alone."""
+        if self.config.loss != "watch-read-lookup":
+            batch = foreground_only(batch)
+        device = next(head.parameters()).device
+        batch = batch.to(device)
+        segments = self._outputs(head, batch.segments, CONTINUOUS, team)
+        entries = self._outputs(head, batch.entries, DICTIONARY, team)
+        embedded = batch.with_vectors(segments.embedding, entries.embedding)
+        return self._compared(embedded, segments.logits, entries.logits, rng)
+
+    def _compared(
+        self, batch: Minibatch, segment_logits: Tensor | None, entry_logits: Tensor | None, rng: torch.Generator
+    ) -> Tensor:
+        config, discard = self.config, self.synonyms
+        match config.loss:
+            case "watch-read-lookup":
+                return watch_read_lookup(batch, self.formulation, config.temperature, discard)
+            case "watch-lookup":
+                return watch_lookup(batch, self.formulation, config.temperature, config.anchors, discard)
+            case "infonce":
+                return infonce(batch, rng, config.temperature, discard)
+            case "classification":
+                if segment_logits is None or entry_logits is None:
+                    raise ValueError("a head without a classifier cannot learn to classify")
+                return classification(batch, segment_logits, entry_logits)
+
+    @property
+    def formulation(self) -> Paper | Released:
+        """Which pairs are positive and which negative."""
+        if self.config.formulation == "released":
+            return Released()
+        return Paper(
+            segment_background=self.config.segment_background, average=self.config.average, repeats=self.config.repeats
+        )
+
+    def _outputs(self, head: Head, rows: Tensor, domain: int, team: Team) -> HeadOutput:
+        with mixed_precision(rows.device, self.config.precision):
+            own = head(rows[team.share(len(rows))], domain if head.config.domains > 1 else 0)
+        logits = None if own.logits is None else team.gathered(own.logits.float(), len(rows))
+        return HeadOutput(team.gathered(own.embedding.float(), len(rows)), logits)
+
+
+def drawn_by(seed: int, epoch: int, step: int) -> torch.Generator:
+    """Random numbers for one step; the same whatever came before it."""
+    state = np.random.SeedSequence(seed, spawn_key=(_DRAWS, epoch, step)).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0]) >> 1)

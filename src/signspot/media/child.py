@@ -21,6 +21,7 @@ from signspot.media.video import Frame, Limits, ReadRequest
 if TYPE_CHECKING:
     from signspot.media.decoder import Decoder
 
+
 _LARGEST_LOG = 1 << 20
 _PART = 1 << 16
 _SPENT_KIB = 512 << 10  # a process that has been larger is not used again: what is left of it may not suffice

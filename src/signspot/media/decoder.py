@@ -6,26 +6,48 @@ tried, so that every readable picture is delivered. What was met on the way is s
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Generic, TypeVar, cast
 
 import av
+import av.error
+import av.filter
+import numpy as np
 from av.container import InputContainer
 from av.packet import Packet
+from av.sidedata.sidedata import SideData
+from av.sidedata.sidedata import Type as SideDataType
 from av.stream import Discard, Disposition, Stream
 from av.video.frame import VideoFrame
+from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
 
+from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH, Pixels
 from signspot.errors import EnvironmentProblem, VideoError, readable_size
-from signspot.media.claims import RUNNING_CLOCKS, Findings, claim_of, clock, partial_of
-from signspot.media.extent import Clipped, Extent, measure
-from signspot.media.files import STILL_IMAGE, open_media, unreadable
-from signspot.media.pictures import FAULTS, Deinterlacer, Viewer
-from signspot.media.timeline import ClockFaults, Stamped, Timed, at_ticks, from_zero, straightened
-from signspot.media.transforms import cut_square, shape_frame
-from signspot.media.video import Frame, Outcome, ReadRequest, VideoInfo
+from signspot.media.frames import cut_square, shape_frame
+from signspot.media.video import (
+    RUNNING_CLOCKS,
+    STILL_IMAGE,
+    Clipped,
+    Extent,
+    Findings,
+    Frame,
+    Outcome,
+    ReadRequest,
+    VideoInfo,
+    claim_of,
+    clock,
+    measure,
+    open_media,
+    partial_of,
+    unreadable,
+)
 
 _CONTAINERS = "mov,mp4,matroska,webm,mpegts,mpeg,mpegvideo,avi,flv,asf,ogg,mxf,dv,gif,h264,hevc,m4v"
 _SHORT_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"}
@@ -305,3 +327,326 @@ class Decoder:
     def _needs_memory(self) -> EnvironmentProblem:
         what = f"decoding needs more memory than the {readable_size(self._limits.memory_bytes)} it may use"
         return EnvironmentProblem(self._path, what, "scale the video down first")
+
+
+# Which picture is shown at which 25 fps tick: pure arithmetic on timestamps, no video.
+#
+# All times are milliseconds. Pictures arrive in the order in which the decoder shows them, with the timestamps the
+# file claims; `straightened` turns these into times that never decrease, and `at_ticks` picks one picture for every
+# tick. Both look one picture ahead and no further, so that a video of any length needs the same memory.
+
+
+Content = TypeVar("Content")
+
+AHEAD_MS = FRAME_MS / 2  # how early a picture may be shown: a long-held picture is held, not replaced early
+SUSPICIOUS_JUMP_MS = 1_000.0  # a jump this far needs a second picture to confirm it
+LONGEST_GAP_MS = 600_000.0  # a gap in the recording longer than this is left out, not filled with one picture
+LONGEST_LAST_MS = 10_000.0  # a picture that none follows ends by then
+ROUNDING_MS = 1.5  # containers round times to whole milliseconds; the end of a video is no more exact than this
+
+
+@dataclass(frozen=True, slots=True)
+class Stamped(Generic[Content]):
+    """A picture with the time the file claims for it (None: it claims none) and how long it lasts (0: unknown)."""
+
+    content: Content
+    time_ms: float | None
+    duration_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timed(Generic[Content]):
+    """A picture with its media time and how long it lasts."""
+
+    content: Content
+    time_ms: float
+    duration_ms: float
+
+    @property
+    def end_ms(self) -> float:
+        """When the next picture is due."""
+        return self.time_ms + self.duration_ms
+
+    def shifted(self, by_ms: float) -> Timed[Content]:
+        """The same picture, `by_ms` later."""
+        return Timed(self.content, self.time_ms + by_ms, self.duration_ms) if by_ms else self
+
+
+@dataclass(slots=True)
+class ClockFaults:
+    """What was wrong with the timestamps of one video, counted while it is read."""
+
+    late: int = 0  # pictures that came after a later one
+    strays: int = 0  # single timestamps far from their neighbours
+    restarts: int = 0  # the clock jumped and went on from there
+    gaps: int = 0  # stretches without pictures too long to fill
+
+    def warnings(self) -> tuple[str, ...]:
+        """One sentence for each kind of fault that occurred."""
+        said = (
+            (self.late, "{} pictures out of order were left out"),
+            (self.strays, "{} pictures with an impossible time were left out"),
+            (self.restarts, "the clock of the recording jumps {} times: later times count on from there"),
+            (self.gaps, "{} gaps of over 10 minutes between pictures are not filled"),
+        )
+        return tuple(sentence.format(count) for count, sentence in said if count)
+
+
+def straightened(
+    pictures: Iterable[Stamped[Content]], faults: ClockFaults, *, clock_is_arbitrary: bool = False
+) -> Iterator[Timed[Content]]:
+    """Give every picture a time that never decreases; what cannot be believed is left out and counted.
+
+    A picture slightly too early is dropped. A far jump is believed only if the next picture agrees: forward, it is a
+    gap; back, it is a spliced recording whose clock restarts, and time counts on. Where the clock is arbitrary (a
+    transport stream), a jump forward over more than the longest gap is a restart too.
+    """
+    last: Timed[Content] | None = None
+    suspect: Timed[Content] | None = None  # the first picture, or one after a far jump, until the next confirms it
+    shift = 0.0  # what restarts have added to the clock of the file
+    for picture in _filled(pictures):
+        if suspect is not None:
+            if _is_stray(suspect, picture, last, shift):
+                faults.strays += 1
+            else:
+                jump_ms = suspect.time_ms + shift - last.time_ms if last is not None else 0.0
+                if last is not None and (jump_ms < 0 or (clock_is_arbitrary and jump_ms > LONGEST_GAP_MS)):
+                    faults.restarts += 1
+                    shift = last.end_ms - suspect.time_ms
+                last = suspect.shifted(shift)
+                yield last
+            suspect = None
+        step_ms = picture.time_ms + shift - last.time_ms if last is not None else math.inf
+        if abs(step_ms) > SUSPICIOUS_JUMP_MS:
+            suspect = picture
+        elif step_ms < 0:
+            faults.late += 1
+        else:
+            last = picture.shifted(shift)
+            yield last
+    if suspect is not None:
+        if last is None or 0 <= suspect.time_ms + shift - last.time_ms <= LONGEST_GAP_MS:
+            yield suspect.shifted(shift)
+        else:
+            faults.strays += 1
+
+
+def from_zero(pictures: Iterable[Timed[Content]], *, hides_earlier: bool) -> Iterator[Timed[Content]]:
+    """Let the pictures begin at zero or later, as in a player.
+
+    Where something hides what lies before zero (the edit list of an MP4: it begins between two key pictures), a picture
+    that ends by then is left out, and one that goes on is shown from zero. Elsewhere zero is where the pictures begin.
+    """
+    shift = 0.0
+    for number, picture in enumerate(pictures):
+        if number == 0 and not hides_earlier:
+            shift = max(0.0, -picture.time_ms)
+        moved = picture.shifted(shift)
+        if moved.time_ms >= 0:
+            yield moved
+        elif moved.end_ms > ROUNDING_MS:
+            yield Timed(moved.content, 0.0, moved.end_ms)
+
+
+def at_ticks(pictures: Iterable[Timed[Content]], faults: ClockFaults) -> Iterator[Timed[Content]]:
+    """Pick the picture of every tick: one each 40 ms, from the time of the first picture to the end of the last.
+
+    It is the nearest picture, but one that is yet to come only within 20 ms. Times of `pictures` never decrease.
+    """
+    remaining = iter(pictures)
+    current = next(remaining, None)
+    if current is None:
+        return
+    origin_ms, ticks = current.time_ms, 0
+    for following in remaining:
+        is_gap = following.time_ms - current.time_ms > LONGEST_GAP_MS
+        end_ms = _end_ms(current) if is_gap else math.inf
+        while not _replaces(following, current, tick_ms := origin_ms + FRAME_MS * ticks) and tick_ms < end_ms:
+            yield current
+            ticks += 1
+        if is_gap:
+            faults.gaps += 1
+            origin_ms, ticks = following.time_ms, 0
+        current = following
+    while ticks == 0 or origin_ms + FRAME_MS * ticks < _end_ms(current):
+        yield current
+        ticks += 1
+
+
+def _end_ms(picture: Timed[Content]) -> float:
+    """When a picture ends that none follows."""
+    return picture.time_ms + min(picture.duration_ms, LONGEST_LAST_MS) - ROUNDING_MS
+
+
+def _filled(pictures: Iterable[Stamped[Content]]) -> Iterator[Timed[Content]]:
+    """Complete missing times and durations from the picture before."""
+    before: Timed[Content] | None = None
+    for picture in pictures:
+        time_ms = picture.time_ms
+        if time_ms is None:
+            time_ms = before.end_ms if before else 0.0
+        duration_ms = picture.duration_ms
+        if duration_ms <= 0:
+            step_ms = time_ms - before.time_ms if before else 0.0
+            usual_ms = before.duration_ms if before else float(FRAME_MS)
+            duration_ms = step_ms if 0 < step_ms <= SUSPICIOUS_JUMP_MS else usual_ms
+        before = Timed(picture.content, time_ms, duration_ms)
+        yield before
+
+
+def _is_stray(suspect: Timed[Content], following: Timed[Content], last: Timed[Content] | None, shift: float) -> bool:
+    if last is not None and 0 <= following.time_ms + shift - last.time_ms <= SUSPICIOUS_JUMP_MS:
+        return True
+    return not 0 <= following.time_ms - suspect.time_ms <= LONGEST_GAP_MS
+
+
+def _replaces(following: Timed[Content], current: Timed[Content], tick_ms: float) -> bool:
+    ahead_ms = following.time_ms - tick_ms
+    return ahead_ms <= 0 or (ahead_ms <= AHEAD_MS and ahead_ms < tick_ms - current.time_ms)
+
+
+# From decoded pictures to what a viewer sees: deinterlaced, square pixels, turned upright, RGB.
+
+
+# PyAV raises FFmpeg's errors, and on damaged files also Python's own of many kinds (IndexError, UnicodeDecodeError...).
+FAULTS = (
+    av.error.FFmpegError,
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_WIDEST_PIXEL = 4  # pixels wider or narrower than this are a damaged header
+_DEINTERLACE = "mode=send_frame:deint=interlaced"  # one picture per frame; progressive pictures pass
+
+
+@dataclass(frozen=True, slots=True)
+class Orientation:
+    """How stored pixels become upright ones: exchange rows and columns, then flip."""
+
+    exchange: bool = False
+    flip_columns: bool = False
+    flip_rows: bool = False
+
+    @classmethod
+    def of(cls, picture: VideoFrame) -> Orientation:
+        """Read a picture's display matrix; angles between the quarter turns go to the nearest."""
+        try:
+            side_data = cast(Mapping[SideDataType, SideData], picture.side_data)
+        except ValueError:  # PyAV gives none if it has no name for one of them, such as the views of MV-HEVC, or Exif
+            return cls.turned(-picture.rotation)
+        matrix = side_data.get(SideDataType.DISPLAYMATRIX)
+        if matrix is None:
+            return cls()
+        # A stored pixel (x, y) is displayed at (a x + c y, b x + d y), up to a shift.
+        a, b, _, c, d = (int(v) for v in np.frombuffer(bytes(matrix), np.int32)[:5])
+        if abs(a) + abs(d) >= abs(b) + abs(c):
+            return cls(False, flip_columns=a < 0, flip_rows=d < 0)
+        return cls(True, flip_columns=c < 0, flip_rows=b < 0)
+
+    @classmethod
+    def turned(cls, clockwise: float) -> Orientation:
+        """That of a picture which is turned by these degrees, or the nearest quarter turn, and not mirrored."""
+        quarters = round(clockwise / 90) % 4
+        return cls(quarters % 2 == 1, flip_columns=quarters in (1, 2), flip_rows=quarters in (2, 3))
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether left and right are exchanged, which no rotation does."""
+        return self.exchange ^ self.flip_columns ^ self.flip_rows
+
+    @property
+    def rotation(self) -> int:
+        """Degrees clockwise, after the mirroring if there is one."""
+        if self.exchange:
+            return 90 if self.flip_columns else 270
+        return 180 if self.flip_rows else 0
+
+    def apply(self, pixels: Pixels) -> Pixels:
+        """(H, W, 3) as stored -> upright, contiguous."""
+        upright = pixels.transpose(1, 0, 2) if self.exchange else pixels
+        upright = upright[:: -1 if self.flip_rows else 1, :: -1 if self.flip_columns else 1]
+        return np.ascontiguousarray(upright)
+
+
+class Viewer:
+    """Turns pictures into upright RGB arrays, all of the size of the first."""
+
+    def __init__(self, first: VideoFrame, pixel_aspect: Fraction | None) -> None:
+        self.orientation = Orientation.of(first)
+        aspect = float(pixel_aspect) if pixel_aspect else 1.0
+        if not 1 / _WIDEST_PIXEL <= aspect <= _WIDEST_PIXEL:
+            aspect = 1.0
+        # Pixels are only ever stretched, so no detail is lost.
+        self._width = math.ceil(first.width * max(1.0, aspect))
+        self._height = math.ceil(first.height / min(1.0, aspect))
+        self._reformatter = VideoReformatter()
+
+    @property
+    def width(self) -> int:
+        """Of the upright picture, in pixels."""
+        return self._height if self.orientation.exchange else self._width
+
+    @property
+    def height(self) -> int:
+        """Of the upright picture, in pixels."""
+        return self._width if self.orientation.exchange else self._height
+
+    def pixels(self, picture: VideoFrame) -> Pixels:
+        """(height, width, 3) uint8 RGB."""
+        plain = self._reformatter.reformat(picture, self._width, self._height, "rgb24")
+        return self.orientation.apply(plain.to_ndarray().astype(np.uint8, copy=False))
+
+
+class Deinterlacer:
+    """Passes pictures on, and joins the two half-pictures of interlaced ones; runs up to two pictures behind."""
+
+    def __init__(self) -> None:
+        self._graph: av.filter.Graph | None = None
+        self._layout: tuple[object, ...] = ()
+
+    def push(self, picture: VideoFrame) -> Iterator[VideoFrame]:
+        """Take one picture; give those that are ready."""
+        layout = (picture.width, picture.height, picture.format.name, picture.time_base)
+        if self._graph is not None and layout != self._layout:
+            yield from self.flush()
+        try:
+            if self._graph is None and picture.interlaced_frame:
+                self._graph, self._layout = _graph_for(picture), layout
+            if self._graph is not None:
+                self._graph.vpush(picture)
+        except FAULTS:  # better two half-pictures than none
+            yield from self.flush()
+        if self._graph is None:
+            yield picture
+        else:
+            yield from self._ready()
+
+    def flush(self) -> Iterator[VideoFrame]:
+        """Give the pictures still held back."""
+        if self._graph is not None:
+            with contextlib.suppress(*FAULTS):
+                self._graph.vpush(None)
+            yield from self._ready()
+            self._graph = None
+
+    def _ready(self) -> Iterator[VideoFrame]:
+        while self._graph is not None:
+            try:
+                picture = self._graph.vpull()
+            except FAULTS:  # among them: no more for now
+                return
+            yield picture
+
+
+def _graph_for(picture: VideoFrame) -> av.filter.Graph:
+    graph = av.filter.Graph()
+    graph.threads = 2
+    source = graph.add_buffer(
+        width=picture.width, height=picture.height, format=picture.format, time_base=picture.time_base
+    )
+    graph.link_nodes(source, graph.add("bwdif", _DEINTERLACE), graph.add("buffersink")).configure()
+    return graph

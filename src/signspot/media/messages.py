@@ -10,7 +10,7 @@ import struct
 from dataclasses import asdict
 from pathlib import Path
 
-from signspot.domain.boxes import SignerBox
+from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import FrameShape
 from signspot.errors import EnvironmentProblem, InputError, SignspotError, VideoError
 from signspot.media.video import Limits, Outcome, ReadRequest, VideoInfo

@@ -12,24 +12,31 @@ unless the reader is told otherwise, so that no file can crash or hang the progr
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
 from array import array
 from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 
-from signspot.domain.boxes import SignerBox
-from signspot.domain.spans import TimeAxis
+from signspot.domain.recordings import SignerBox
+from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import FrameShape
-from signspot.errors import VideoError
+from signspot.errors import EnvironmentProblem, SignspotError, VideoError
+from signspot.media import messages
 from signspot.media.decoder import Decoder
-from signspot.media.files import media_sha256
-from signspot.media.isolation import IsolatedDecoder, shared_decoding
-from signspot.media.video import Frame, Limits, ReadReport, ReadRequest, VideoInfo
-
-__all__ = ["Frame", "Limits", "ReadReport", "VideoInfo", "VideoReader", "claimed_ms", "media_sha256", "shared_decoding"]
+from signspot.media.video import Frame, Limits, Outcome, ReadReport, ReadRequest, VideoInfo, clock, open_media
 
 _DEFAULT_LIMITS = Limits()
 
@@ -108,3 +115,264 @@ def claimed_ms(path: Path, *, isolated: bool = True) -> float | None:
             return reader.info.duration_ms
     except VideoError:
         return None
+
+
+# The reader's side of a decoding process: start it, listen to it, and survive whatever happens to it.
+
+
+_COMMAND = ("-P", "-m", "signspot.media.child")  # -P: a json.py in the working folder is not imported
+_PIPE_BYTES = 1 << 20
+_FAREWELL_SECONDS = 5.0
+_LONGEST_POLL_MS = 2**31 - 1
+_DAMAGED = "the file is probably damaged: convert it to MP4 (H.264) and give that"
+
+
+class _Process:
+    """A decoding process, at work or idle."""
+
+    def __init__(self, request: ReadRequest) -> None:
+        self.limits = request.limits  # it cannot be given more later
+        self.is_used = False  # it has decoded another video before
+        self.has_ended = False
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115 (end() closes it)
+        try:
+            self.popen = self._started(request.path)
+        except BaseException:
+            self.log.close()
+            raise
+        self.output = self.popen.stdout.fileno() if self.popen.stdout else -1
+        self.poll = select.poll()
+        self.poll.register(self.output, select.POLLIN)
+
+    def ask(self, request: ReadRequest) -> None:
+        """Tell it what to decode."""
+        if self.popen.stdin:
+            with contextlib.suppress(BrokenPipeError):  # it died at once; listening tells why
+                self.popen.stdin.write(messages.pack_request(request))
+
+    def rest(self) -> None:
+        """Forget what it said about the video that it has decoded."""
+        self.is_used = True
+        self.log.seek(0)  # the process writes at the same place
+        self.log.truncate()
+
+    def end(self) -> None:
+        """End it and wait for that, whatever it is doing."""
+        self.popen.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(_FAREWELL_SECONDS)
+        for pipe in (self.popen.stdin, self.popen.stdout):
+            if pipe is not None:
+                pipe.close()
+        self.log.close()
+
+    def _started(self, path: Path) -> subprocess.Popen[bytes]:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, *_COMMAND],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.log,
+                bufsize=0,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread would take address space
+                start_new_session=True,  # Ctrl-C reaches the reader, which ends this process in order
+            )
+        except OSError as error:
+            what = f"the decoding process could not start ({error.strerror or error})"
+            raise EnvironmentProblem(path, what, "close other programs and try again") from error
+        if process.stdout is not None and hasattr(fcntl, "F_SETPIPE_SZ"):
+            with contextlib.suppress(OSError):  # a system with a lower limit keeps its usual size
+                fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        return process
+
+
+class _Keeper:
+    """Holds one idle process between two videos."""
+
+    def __init__(self) -> None:
+        self._idle: _Process | None = None
+        self._is_open = True
+
+    def take(self, limits: Limits) -> _Process | None:
+        """The idle process, if there is one with these limits."""
+        process, self._idle = self._idle, None
+        if process is not None and process.limits != limits:
+            process.end()
+            return None
+        return process
+
+    def put(self, process: _Process) -> None:
+        """Hold a process that has decoded a video to its end; one is enough."""
+        if self._is_open and self._idle is None:
+            process.rest()
+            self._idle = process
+        else:
+            process.end()
+
+    def close(self) -> None:
+        """End the idle process; no other is held from now on."""
+        self._is_open = False
+        if self._idle is not None:
+            self._idle.end()
+
+
+_KEEPER: ContextVar[_Keeper | None] = ContextVar("keeper", default=None)
+
+
+@contextlib.contextmanager
+def shared_decoding() -> Iterator[None]:
+    """Let one process decode the videos that are read one after another in the block: clips take less than its start.
+
+    A process that fails, hangs or has grown large is ended and replaced, so that a bad video costs only itself.
+    """
+    keeper = _Keeper()
+    token = _KEEPER.set(keeper)
+    try:
+        yield
+    finally:
+        _KEEPER.reset(token)
+        keeper.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    kind: bytes
+    length: int  # of what follows
+
+
+class IsolatedDecoder:
+    """One video, decoded in a process of its own; used as `Decoder` is."""
+
+    def __init__(self, request: ReadRequest) -> None:
+        open_media(request.path).close()  # what is plainly wrong is said without starting a process
+        self._path, self._limits = request.path, request.limits
+        self._reached_ms: float | None = None
+        self._outcome: Outcome | None = None
+        self._keeper = _KEEPER.get()
+        self._process: _Process | None = None
+        try:
+            kept = self._keeper.take(request.limits) if self._keeper else None
+            self.info = self._asked(request, kept or _Process(request))
+        except (KeyError, TypeError, ValueError) as error:
+            self.close()
+            raise self._nonsense() from error
+        except BaseException:
+            self.close()
+            raise
+
+    def frames(self) -> Iterator[Frame]:
+        """Every 25 fps frame in order."""
+        frame: Frame | None = None
+        try:
+            while (message := self._next()).kind in (messages.FRAME, messages.HELD):
+                if message.kind == messages.FRAME:
+                    frame = self._frame(message)
+                if frame is None or frame.time_ms < (self._reached_ms or frame.time_ms):
+                    raise self._nonsense()
+                self._reached_ms = frame.time_ms
+                yield frame
+            self._outcome = messages.unpack_outcome(self._text(message, messages.OUTCOME))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._nonsense() from error
+
+    def outcome(self) -> Outcome:
+        """How it went; known once all frames have been taken."""
+        if self._outcome is None:
+            raise RuntimeError(f"{self._path} has not been read to its end")
+        return self._outcome
+
+    def close(self) -> None:
+        """Let go of the process: it is ended, whatever it is doing, unless it is done and may serve again."""
+        process, self._process = self._process, None
+        if process is not None and self._keeper is not None and self._outcome is not None:
+            self._keeper.put(process)
+        elif process is not None:
+            process.end()
+
+    def _asked(self, request: ReadRequest, process: _Process) -> VideoInfo:
+        self._process = process
+        process.ask(request)
+        try:
+            return messages.unpack_info(self._text(self._next(), messages.INFO), self._path)
+        except SignspotError:
+            if not (process.is_used and process.has_ended):
+                raise
+        process.end()  # it had ended when it was asked: no fault of this video
+        return self._asked(request, _Process(request))
+
+    def _next(self) -> _Message:
+        """The head of the next message; an error sent by the process is raised."""
+        header = bytearray(messages.HEADER.size)
+        self._read(memoryview(header))
+        message = _Message(*messages.HEADER.unpack(header))
+        if message.kind == messages.ERROR:
+            raise messages.unpack_error(self._text(message, messages.ERROR), self._path)
+        return message
+
+    def _text(self, message: _Message, expected: bytes) -> bytes:
+        if message.kind != expected or message.length > messages.LONGEST_TEXT:
+            raise self._nonsense()
+        text = bytearray(message.length)
+        self._read(memoryview(text))
+        return bytes(text)
+
+    def _frame(self, message: _Message) -> Frame:
+        place = bytearray(messages.PICTURE.size)
+        self._read(memoryview(place))
+        time_ms, height, width = messages.PICTURE.unpack(place)
+        if max(height, width) > self._limits.max_side or message.length != len(place) + height * width * 3:
+            raise self._nonsense()
+        pixels = np.empty((height, width, 3), dtype=np.uint8)
+        self._read(pixels.data.cast("B"))
+        pixels.setflags(write=False)
+        return Frame(pixels, time_ms)
+
+    def _read(self, into: memoryview) -> None:
+        """Fill `into`; the process may be slow, but not silent."""
+        process, patience_ms = self._process, min(self._limits.stall_seconds * 1000, _LONGEST_POLL_MS)
+        if process is None:
+            raise RuntimeError(f"{self._path} is closed")
+        while into:
+            if not process.poll.poll(patience_ms):
+                what = f"decoding made no progress for {self._limits.stall_seconds:g} seconds{self._where()}"
+                raise VideoError(self._path, what, _DAMAGED)
+            count = os.readv(process.output, [into])
+            if count == 0:
+                process.has_ended = True
+                raise self._death(process)
+            into = into[count:]
+
+    def _death(self, process: _Process) -> SignspotError:
+        """Why the process ended without a last word."""
+        code = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = process.popen.wait(_FAREWELL_SECONDS)
+        if code == -signal.SIGKILL:
+            what = f"decoding was stopped by the system{self._where()}, perhaps for lack of memory"
+            return VideoError(self._path, what, "close other programs, or scale the video down first")
+        if code is not None and code < 0:
+            return VideoError(self._path, f"the decoder crashed{self._where()} ({_signal_name(-code)})", _DAMAGED)
+        if self._reached_ms is None and code:
+            what = f"the decoding process could not start ({_complaint(process) or f'exit code {code}'})"
+            return EnvironmentProblem(self._path, what, "check the installation, or allow it more memory")
+        return VideoError(self._path, f"the decoder stopped{self._where()} without a reason", _DAMAGED)
+
+    def _nonsense(self) -> VideoError:
+        return VideoError(self._path, f"the decoder gave a wrong answer{self._where()}", _DAMAGED)
+
+    def _where(self) -> str:
+        return "" if self._reached_ms is None else f" after {clock(self._reached_ms)}"
+
+
+def _complaint(process: _Process) -> str:
+    """The last line the process wrote to its log."""
+    process.log.seek(0)
+    lines = process.log.read().decode("utf-8", "replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

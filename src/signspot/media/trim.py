@@ -13,13 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
-from signspot.domain.boxes import SignerBox
-from signspot.domain.spans import FrameSpan
+from signspot.domain.recordings import SignerBox
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray, LandmarkTrack, Pixels
-from signspot.media.motion_energy import MotionEnergy
 from signspot.media.reader import VideoReader
-from signspot.media.signer_box import box_of_motion
 
 REFERENCE_HEIGHT = 360  # pixels, of the released dictionary's videos
 WRISTS = (15, 16)  # of the pose
@@ -178,3 +177,148 @@ def _trimmed(motion: Floats, high: float, low: float, margin: int) -> Trim:
     if len(kept) < _SHORTEST:
         return Trim(FrameSpan(0, n_frames), n_frames, NOTHING_MOVES)
     return Trim(kept, n_frames)
+
+
+# How much moves where: the change between neighbouring frames on a coarse grid of blocks.
+#
+# What changes everywhere at once is no motion: a fade is explained by one gain and one offset for the whole picture,
+# and the noise of a camera or a codec by the block in the middle of all blocks of the same frame.
+
+
+_SHORT_SIDE = 72  # pixels of the small grey picture that is compared
+_BLOCK = 4  # pixels of the small picture
+_DARK = 0.25  # a picture with less contrast than this share of the usual is still fading in or out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MotionEnergy:
+    """Grey levels by which each block changes from the frame before, beyond noise; the first frame has none."""
+
+    blocks: FloatArray  # (n_frames, rows, columns), 0..255
+    height: int  # pixels of the frames
+    width: int
+
+    @classmethod
+    def of(cls, frames: Iterable[Pixels]) -> MotionEnergy:
+        """Compare frames (H, W, 3) uint8 of one size as they come; two small pictures are held."""
+        changes: list[FloatArray] = []
+        contrasts: list[float] = []
+        height = width = 0
+        before: FloatArray | None = None
+        for pixels in frames:
+            grey = _small_grey(pixels)
+            if before is not None and (pixels.shape[0], pixels.shape[1]) != (height, width):
+                raise ValueError(f"a frame of {pixels.shape[:2]} after frames of {(height, width)}")
+            height, width = pixels.shape[:2]
+            changes.append(_block_means(np.abs(_unfaded(grey, before)) if before is not None else 0 * grey))
+            contrasts.append(float(grey.std()))
+            before = grey
+        if not changes:
+            return cls(np.zeros((0, 1, 1), np.float32), 0, 0)
+        blocks = _beyond_noise(np.stack(changes))
+        # Out of black anything may appear: the frames of a fade, and the one after each, say nothing about motion.
+        dark = np.array(contrasts) < _DARK * np.median(contrasts)
+        blocks[dark | np.append(False, dark[:-1])] = 0
+        return cls(blocks, height, width)
+
+
+def _small_grey(pixels: Pixels) -> FloatArray:
+    """(H, W, 3) -> grey of about 72 pixels on the short side, whole blocks."""
+    if pixels.ndim != 3 or pixels.shape[2] != 3 or not pixels.size or pixels.dtype != np.uint8:
+        raise ValueError(f"a frame is (H, W, 3) uint8, not {pixels.shape} {pixels.dtype}")
+    height, width = pixels.shape[:2]
+    shrink = _SHORT_SIDE / min(height, width)
+    size = tuple(max(_BLOCK, round(length * shrink / _BLOCK) * _BLOCK) for length in (width, height))
+    small = Image.fromarray(pixels).convert("L").resize((size[0], size[1]), Image.Resampling.BOX, reducing_gap=2.0)
+    return np.asarray(small, dtype=np.float32)
+
+
+def _unfaded(grey: FloatArray, before: FloatArray) -> FloatArray:
+    """What is left of a picture when the one before, in its best brightness and contrast, is taken away."""
+    centred = before - before.mean()
+    power = float((centred**2).sum())
+    gain = float((centred * grey).sum()) / power if power > 0 else 1.0
+    left: FloatArray = grey - grey.mean() - np.float32(gain) * centred
+    return left
+
+
+def _block_means(values: FloatArray) -> FloatArray:
+    rows, columns = values.shape[0] // _BLOCK, values.shape[1] // _BLOCK
+    means: FloatArray = values.reshape(rows, _BLOCK, columns, _BLOCK).mean(axis=(1, 3))
+    return means
+
+
+def _beyond_noise(blocks: FloatArray) -> FloatArray:
+    # At any moment most of a picture is still, so its middle block shows what noise alone does.
+    noise = np.median(blocks, axis=(1, 2), keepdims=True)
+    beyond: FloatArray = np.maximum(blocks - 2 * noise, 0)
+    return beyond
+
+
+# Finding where in its picture the signer is: a square from landmarks or from motion, padded, inside the picture.
+
+
+_SAMPLED = 50  # frames, evenly over the video
+_UPPER_BODY = 25  # pose points down to the hips; legs are often guessed
+_POSE_NUMBERS = 33 * 4
+_PADDING = 0.12  # of the box's longer side, on every side
+_LEAST_MOTION = 1.0  # grey levels
+_STRAY = 0.02  # share of all motion that may lie beyond each edge
+
+Edges = npt.NDArray[np.float64]  # (4,) left, top, right, bottom in pixels
+
+
+def box_of_landmarks(track: LandmarkTrack, width: int, height: int) -> SignerBox | None:
+    """The box of a signer by body and hands in a picture of that size; None if nobody was found."""
+    n_frames = len(track.points)
+    sampled = track.points[np.unique(np.linspace(0, n_frames - 1, min(n_frames, _SAMPLED)).astype(int))]
+    found = [edges for edges in (_extent(points.astype(np.float64)) for points in sampled) if edges is not None]
+    if not found:
+        return None
+    scaled = np.array(found) * (width, height, width, height)
+    body = np.median(scaled, axis=0)
+    # Arms reach farther than in the median frame; a tenth of the frames may be mistakes of the detector.
+    low, high = np.quantile(scaled, (0.1, 0.9), axis=0)
+    return _squared(np.array([*np.minimum(body, low)[:2], *np.maximum(body, high)[2:]]), width, height)
+
+
+def box_of_motion(energy: MotionEnergy) -> SignerBox | None:
+    """The box of what moves, with room around it for the head, which moves least; None if nothing moves."""
+    strength = energy.blocks.mean(axis=0).astype(np.float64) if len(energy.blocks) else np.zeros((1, 1))
+    peak = energy.blocks.max(initial=0.0)
+    if peak < _LEAST_MOTION:
+        return None
+    rows, columns = strength.shape
+    strength[strength < 0.05 * strength.max()] = 0
+    left, right = _middle_part(strength.sum(axis=0))
+    top, bottom = _middle_part(strength.sum(axis=1))
+    edges = np.array([left, top, right + 1, bottom + 1]) / (columns, rows, columns, rows)
+    return _squared(edges * (energy.width, energy.height, energy.width, energy.height), energy.width, energy.height)
+
+
+def _extent(points: npt.NDArray[np.float64]) -> Edges | None:
+    """The box around the points of one frame (258,), in 0..1; None if nobody was found."""
+    pose = points[:_POSE_NUMBERS].reshape(-1, 4)[:_UPPER_BODY]
+    body = pose[~(pose[:, 3] < _LEAST_VISIBILITY), :2]
+    places = np.concatenate([body, points[_POSE_NUMBERS:].reshape(-1, 3)[:, :2]])
+    places = places[np.isfinite(places).all(axis=1) & places.any(axis=1)]
+    if not len(places):
+        return None
+    edges: Edges = np.clip(np.concatenate([places.min(axis=0), places.max(axis=0)]), 0, 1)
+    return edges
+
+
+def _middle_part(strength: npt.NDArray[np.float64]) -> tuple[int, int]:
+    """The first and last place of an axis between which nearly all motion lies."""
+    share = np.cumsum(strength) / strength.sum()
+    return int(np.searchsorted(share, _STRAY)), int(np.searchsorted(share, 1 - _STRAY))
+
+
+def _squared(edges: Edges, width: int, height: int) -> SignerBox:
+    """The smallest square around padded edges that the picture allows, moved inside it."""
+    left, top, right, bottom = edges.tolist()
+    longer = max(right - left, bottom - top) * (1 + 2 * _PADDING)
+    side = int(min(max(8, np.ceil(longer)), width, height))
+    x = round(min(max(0, (left + right - side) / 2), width - side))
+    y = round(min(max(0, (top + bottom - side) / 2), height - side))
+    return SignerBox(x / width, y / height, (x + side) / width, (y + side) / height)

@@ -11,7 +11,7 @@ import ctypes
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Literal, Protocol
@@ -21,7 +21,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from signspot.errors import EnvironmentProblem, InputError, MissingExtra
-from signspot.models.openvino_graph import openvino_model
 
 Program = Callable[..., tuple[Tensor, ...]]
 Choice = Literal["auto", "torch", "openvino", "openvino-bf16"]
@@ -178,3 +177,240 @@ def _filled(rows: Tensor, missing: int) -> Tensor:
     if missing:
         rows = F.pad(rows, [0, 0] * (rows.ndim - 1) + [0, missing])
     return rows.contiguous()
+
+
+# A PyTorch network as an OpenVINO model.
+#
+# The network runs once, on stand-ins for tensors that have a shape but no numbers, and every operation on the way
+# becomes its counterpart. OpenVINO's own converter goes through `torch.export`, which takes 100 MB and seconds before
+# it begins. Only what the networks of this package use is known here; anything else raises.
+
+
+Node = Any  # of OpenVINO, which has no types
+Shape = tuple[int, ...]
+
+
+def openvino_model(openvino: ModuleType, network: nn.Module, shapes: Sequence[Shape]) -> Any:
+    """The OpenVINO model of `network`, which gives a tuple of tensors, for float32 inputs of exactly these shapes.
+
+    It shares the memory of the network's weights.
+    """
+    graph = _Graph(openvino.opset14)
+    parameters = [openvino.opset14.parameter(list(shape), openvino.Type.f32) for shape in shapes]
+    outputs = network(*(StandIn(graph, parameter.output(0)) for parameter in parameters))
+    return openvino.Model([openvino.opset14.result(output.node) for output in outputs], parameters)
+
+
+class _Graph:
+    """Where nodes come from."""
+
+    def __init__(self, opset: ModuleType) -> None:
+        self.opset = opset
+        self._weights: dict[int, tuple[Tensor, Node]] = {}  # by id, which stays taken as long as the tensor is here
+
+    def node(self, value: StandIn | Tensor | float) -> Node:
+        """What computes a value; a constant if nothing has to be computed."""
+        if isinstance(value, StandIn):
+            return value.node
+        if not isinstance(value, Tensor):
+            return self.opset.constant(value, dtype="float32")
+        if id(value) not in self._weights:
+            constant = self.opset.constant(value.detach().numpy(), shared_memory=True)
+            self._weights[id(value)] = value, constant
+        return self._weights[id(value)][1]
+
+    def numbers(self, values: Sequence[int]) -> Node:
+        """A constant of integers."""
+        return self.opset.constant(list(values), dtype="int64")
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """An operation that has just been noticed."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+class StandIn:
+    """Takes the place of a tensor in the code of a network."""
+
+    def __init__(self, graph: _Graph, node: Node) -> None:
+        self.graph, self.node = graph, node
+
+    @property
+    def shape(self) -> Shape:
+        """As of a tensor."""
+        return tuple(self.node.get_shape())
+
+    @property
+    def ndim(self) -> int:
+        """As of a tensor."""
+        return len(self.shape)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> StandIn:
+        """PyTorch calls this for each of its functions that is given a stand-in."""
+        return _noted(_Call(func.__name__.strip("_"), args, kwargs or {}))
+
+    def __getitem__(self, index: object) -> StandIn:
+        return _noted(_Call("getitem", (self, index), {}))
+
+    def __neg__(self) -> StandIn:
+        return _noted(_Call("neg", (self,), {}))
+
+    def __add__(self, other: object) -> StandIn:
+        return _noted(_Call("add", (self, other), {}))
+
+    def __sub__(self, other: object) -> StandIn:
+        return _noted(_Call("sub", (self, other), {}))
+
+    def __mul__(self, other: object) -> StandIn:
+        return _noted(_Call("mul", (self, other), {}))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def mean(self, dim: Sequence[int]) -> StandIn:
+        """As of a tensor."""
+        return _noted(_Call("mean", (self, dim), {}))
+
+
+def _noted(call: _Call) -> StandIn:
+    if call.name not in _COUNTERPARTS:
+        raise ValueError(f"{call.name} has no counterpart in OpenVINO here")
+    several = call.args[0] if isinstance(call.args[0], list | tuple) else call.args
+    graph = next(value.graph for value in several if isinstance(value, StandIn))
+    node = _COUNTERPARTS[call.name](graph, call)
+    return StandIn(graph, node.output(0) if hasattr(node, "output") else node)
+
+
+def _arguments(call: _Call, **defaults: Any) -> list[Any]:
+    """The arguments of a call in the order of `defaults`, which says the names and what holds where one is missing."""
+    given = {**dict(zip(defaults, call.args, strict=False)), **call.kwargs}
+    if len(call.args) > len(defaults) or not given.keys() <= defaults.keys():
+        raise ValueError(f"{call.name} with {sorted(given)} has no counterpart in OpenVINO here")
+    return [given.get(name, default) for name, default in defaults.items()]
+
+
+def _convolution(graph: _Graph, call: _Call) -> Node:
+    maps, weight, bias, stride, padding, dilation, groups = _arguments(
+        call, input=None, weight=None, bias=None, stride=1, padding=0, dilation=1, groups=1
+    )
+    n_axes = maps.ndim - 2
+    if groups != 1 or isinstance(padding, str):
+        raise ValueError(f"{call.name} in groups, or padded {padding!r}, has no counterpart in OpenVINO here")
+    pads = _each(padding, n_axes)
+    node = graph.opset.convolution(
+        graph.node(maps), graph.node(weight), _each(stride, n_axes), pads, pads, _each(dilation, n_axes)
+    )
+    if bias is None:
+        return node
+    shape = graph.numbers([1, len(bias)] + [1] * n_axes)
+    return graph.opset.add(node, graph.opset.reshape(graph.node(bias), shape, special_zero=False))
+
+
+def _max_pool(graph: _Graph, call: _Call) -> Node:
+    maps, kernel_size, stride, padding, dilation, ceil_mode, _ = _arguments(
+        call, input=None, kernel_size=1, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+    )
+    n_axes = maps.ndim - 2
+    kernel, pads, dilations = (_each(value, n_axes) for value in (kernel_size, padding, dilation))
+    steps = _each(stride, n_axes) if stride else kernel
+    rounding = "ceil_torch" if ceil_mode else "floor"
+    return graph.opset.max_pool(graph.node(maps), steps, dilations, pads, pads, kernel, rounding)
+
+
+def _pad(graph: _Graph, call: _Call) -> Node:
+    maps, pad, mode, value = _arguments(call, input=None, pad=(), mode="constant", value=None)
+    amounts = [*pad, *[0] * (2 * maps.ndim - len(pad))]  # before and after each axis, from the last to the first
+    before, after = graph.numbers(amounts[-2::-2]), graph.numbers(amounts[::-2])
+    return graph.opset.pad(graph.node(maps), before, after, mode, graph.node(float(value or 0)))
+
+
+def _part(graph: _Graph, call: _Call) -> Node:
+    maps, index = _arguments(call, maps=None, index=None)
+    node, sizes = graph.node(maps), iter(maps.shape)
+    for axis, part in enumerate(index if isinstance(index, tuple) else (index,)):
+        if part is None:
+            node = graph.opset.unsqueeze(node, graph.numbers([axis]))
+        elif isinstance(part, slice):
+            bounds = part.indices(next(sizes))
+            if part != slice(None):
+                node = graph.opset.slice(node, *(graph.numbers([number]) for number in (*bounds, axis)))
+        else:
+            raise ValueError(f"an index {part!r} has no counterpart in OpenVINO here")
+    return node
+
+
+def _cat(graph: _Graph, call: _Call) -> Node:
+    tensors, dim = _arguments(call, tensors=(), dim=0)
+    return graph.opset.concat([graph.node(tensor) for tensor in tensors], dim)
+
+
+def _stack(graph: _Graph, call: _Call) -> Node:
+    tensors, dim = _arguments(call, tensors=(), dim=0)
+    axis = graph.numbers([dim])
+    return graph.opset.concat([graph.opset.unsqueeze(graph.node(tensor), axis) for tensor in tensors], dim)
+
+
+def _linear(graph: _Graph, call: _Call) -> Node:
+    rows, weight, bias = _arguments(call, input=None, weight=None, bias=None)
+    product = graph.opset.matmul(graph.node(rows), graph.node(weight), transpose_a=False, transpose_b=True)
+    return product if bias is None else graph.opset.add(product, graph.node(bias))
+
+
+def _mean(graph: _Graph, call: _Call) -> Node:
+    maps, dim, keepdim = _arguments(call, input=None, dim=None, keepdim=False)
+    return graph.opset.reduce_mean(graph.node(maps), graph.numbers(dim), keep_dims=keepdim)
+
+
+def _each(value: Any, n_axes: int) -> list[int]:
+    values = [value] * n_axes if isinstance(value, int) else list(value)
+    return [int(one) for one in (values * n_axes if len(values) == 1 else values)]
+
+
+def _one(name: str) -> Counterpart:
+    def node(graph: _Graph, call: _Call) -> Node:
+        return getattr(graph.opset, name)(graph.node(call.args[0]))
+
+    return node
+
+
+def _two(name: str) -> Counterpart:
+    def node(graph: _Graph, call: _Call) -> Node:
+        return getattr(graph.opset, name)(*map(graph.node, _arguments(call, left=None, right=None)))
+
+    return node
+
+
+Counterpart = Callable[[_Graph, _Call], Node]
+
+_COUNTERPARTS: dict[str, Counterpart] = {
+    "conv2d": _convolution,
+    "conv3d": _convolution,
+    "max_pool2d": _max_pool,
+    "max_pool3d": _max_pool,
+    "pad": _pad,
+    "getitem": _part,
+    "cat": _cat,
+    "stack": _stack,
+    "linear": _linear,
+    "mean": _mean,
+    "relu": _one("relu"),
+    "sigmoid": _one("sigmoid"),
+    "neg": _one("negative"),
+    "maximum": _two("maximum"),
+    "add": _two("add"),
+    "sub": _two("subtract"),
+    "mul": _two("multiply"),
+}

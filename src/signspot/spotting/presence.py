@@ -9,11 +9,10 @@ import numpy as np
 from signspot.domain.results import Presence, Provenance, Spotting
 from signspot.domain.tracks import EmbeddingTrack, FloatArray, SimilarityTrack
 from signspot.domain.words import Word
-from signspot.evaluation.presence import Calibration, PresenceFit, absence_of
+from signspot.evaluation.calibration import Calibration, PresenceFit, absence_of
 from signspot.evaluation.ranking import Bools, Floats, Ints
-from signspot.spotting.peaks import peaks_of, spottings_at
-from signspot.spotting.rate_track import rates_of
-from signspot.spotting.refine import Refinement
+from signspot.spotting.peaks import Refinement, peaks_of, spottings_at
+from signspot.spotting.similarity import rates_of
 
 _DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
 _LOWEST = -1.01  # below every cosine, above what could not be compared

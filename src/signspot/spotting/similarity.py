@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack, Vectors
-from signspot.spotting.rate_track import lengths_of, rates_of
+
+
+def unit(vectors: FloatArray) -> FloatArray:
+    """Rows (..., d) brought to length 1; a row of zeros, or of what is no number, becomes zeros."""
+    finite = np.where(np.isfinite(vectors).all(axis=-1, keepdims=True), vectors, 0).astype(np.float32)
+    length = np.linalg.norm(finite, axis=-1, keepdims=True)
+    return (finite / np.where(length > 0, length, 1)).astype(np.float32)
+
 
 _ROWS_AT_ONCE = 4096  # a track of hours lies on the disk, and is never held whole
 _ENTRIES_AT_ONCE = 256
@@ -101,3 +109,31 @@ def _unit_rows(vectors: Vectors) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     length = np.linalg.norm(rows, axis=1)
     usable: npt.NDArray[np.bool_] = finite & (length > _SHORTEST)
     return (rows / np.where(usable, length, 1)[:, None] * usable[:, None]).astype(np.float32), usable
+
+
+# A track with more than one vector for a place: windows of several lengths around the same frame.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RateTrack(EmbeddingTrack):
+    """Embeddings of the usual windows, and of shorter and longer ones; whichever resembles an entry most counts."""
+
+    other_rates: tuple[Vectors, ...] = ()  # each (n_windows, d), rows of length 1, or zero where nobody is seen
+    lengths: tuple[int, ...] = ()  # frames of the usual windows, then of the others; empty: unknown
+
+    def __post_init__(self) -> None:
+        EmbeddingTrack.__post_init__(self)
+        if any(vectors.shape != self.vectors.shape for vectors in self.other_rates):
+            raise ValueError(f"{self.video_id}: vectors of other rates of another shape than {self.vectors.shape}")
+        if len(self.lengths) not in (0, 1 + len(self.other_rates)):
+            raise ValueError(f"{self.video_id}: {len(self.lengths)} lengths of {1 + len(self.other_rates)} rates")
+
+
+def rates_of(track: EmbeddingTrack) -> tuple[Vectors, ...]:
+    """The vectors of a track for every length of window that it has: the usual one, then the others."""
+    return (track.vectors, *track.other_rates) if isinstance(track, RateTrack) else (track.vectors,)
+
+
+def lengths_of(track: EmbeddingTrack) -> tuple[int, ...]:
+    """The frames of each of `rates_of`, where there are several."""
+    return track.lengths if isinstance(track, RateTrack) else ()

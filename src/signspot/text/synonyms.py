@@ -16,7 +16,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import IO, Any
 
-from signspot.domain.dictionary import Dictionary
+from signspot.domain.recordings import Dictionary
 from signspot.domain.words import Synonyms, Vocabulary, Word
 from signspot.errors import InputError, MissingExtra
 

@@ -17,23 +17,19 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.corpus import Annotation, Episode, Subtitle
-from signspot.domain.dictionary import Dictionary
+from signspot.domain.recordings import Annotation, Dictionary, Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.spans import FrameSpan, MillisSpan, Tolerance
+from signspot.domain.time import FrameSpan, MillisSpan, Tolerance
 from signspot.domain.tracks import Embedder, FloatArray
 from signspot.domain.words import Synonyms, Vocabulary, Word
+from signspot.embedding.model import Progress
 from signspot.errors import InputError
-from signspot.formats.tables import answer_record
-from signspot.spotting.densify import Candidate, best_explanation
-from signspot.spotting.occurrences import window_near
-from signspot.spotting.refine import middle_of, parted
-from signspot.spotting.rivals import likely_windows, shares
-from signspot.spotting.subtitle_lag import SubtitleLag, subtitle_lag
+from signspot.spotting.annotate import Candidate, SubtitleLag, best_explanation, likely_windows, shares, subtitle_lag
+from signspot.spotting.peaks import middle_of, parted, window_near
+from signspot.stores.spottings import answer_record
 from signspot.text.subtitles import read_subtitles
-from signspot.text.tokenise import find_words, words_beside
+from signspot.text.words import find_words, words_beside
 from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
-from signspot.workflows.tracks import Progress
 
 _MOST_PLACES = 6  # candidates of a mention: the best few
 _SURE = 1 - 1e-9

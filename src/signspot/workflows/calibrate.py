@@ -14,32 +14,28 @@ from typing import Literal
 
 import numpy as np
 
-from signspot.atomic import refuse_existing
-from signspot.domain.corpus import Annotation, Episode, Subtitle
-from signspot.domain.spans import FRAME_MS, MillisSpan
+from signspot.domain.recordings import Annotation, Episode, Subtitle
+from signspot.domain.time import FRAME_MS, MillisSpan
 from signspot.domain.tracks import Embedder, EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack
 from signspot.domain.words import Word
+from signspot.embedding.entries import best_view
+from signspot.embedding.model import Progress, store_at
+from signspot.embedding.pictures import ExtractOptions, track_of
+from signspot.embedding.zoo import kept_at, load_model
 from signspot.errors import InputError
-from signspot.evaluation.calibration import Reliability, reliability
-from signspot.evaluation.detections import claimed
-from signspot.evaluation.localisation import is_near
-from signspot.evaluation.presence import EVIDENCE, Calibration, PresenceFit, fit_presence
+from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, Reliability, fit_presence, reliability
+from signspot.evaluation.localisation import claimed, is_near
 from signspot.evaluation.ranking import Bools, Floats, Ints
-from signspot.features.extract import ExtractOptions
-from signspot.features.store_disk import make_folder
-from signspot.formats.calibration_file import write_calibration
-from signspot.formats.corpus_source import CorpusSource, placed
-from signspot.formats.manifests import read_corpus, read_dictionary
-from signspot.media.plot_presence import AlarmFigure, ReliabilityFigure, plot_calibration
-from signspot.models.zoo import load_model
+from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_calibration
+from signspot.files.atomic import make_folder, refuse_existing
 from signspot.spotting.peaks import limited_to
 from signspot.spotting.presence import Cohort, candidates_of
-from signspot.spotting.queries import best_view
 from signspot.spotting.similarity import similarities
+from signspot.stores.calibration import write_calibration
+from signspot.stores.corpus import CorpusSource, placed, read_corpus
+from signspot.stores.dictionary import read_dictionary
 from signspot.text.subtitles import read_subtitles
-from signspot.workflows.presence_files import kept_at
 from signspot.workflows.spot import Query, SpotOptions, mentions_of, prepare, windows_inside
-from signspot.workflows.tracks import Progress, store_at, track_of
 
 Method = Literal["auto", "logistic", "isotonic"]
 

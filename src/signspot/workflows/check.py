@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from signspot.domain.corpus import Episode
-from signspot.domain.dictionary import Entry
+from signspot.domain.recordings import Dictionary, Entry, Episode
 from signspot.domain.tracks import CLIP_LENGTH, FrameShape
 from signspot.domain.words import Word
-from signspot.errors import SignspotError
-from signspot.formats.manifests import Problem, read_corpus, read_dictionary
-from signspot.formats.pose_files import SUFFIX, read_pose
+from signspot.embedding.landmarks import landmark_file_of, strange_length
+from signspot.embedding.model import Progress
+from signspot.errors import InputError, SignspotError
+from signspot.files.atomic import refuse_existing
+from signspot.files.intake import NO_SUCH_FILE, Problem
+from signspot.formats.bsldict import import_bsldict
+from signspot.formats.pose import POSE_SUFFIX, read_pose
+from signspot.formats.wlasl import import_msasl, import_wlasl
 from signspot.media.reader import VideoReader, claimed_ms
+from signspot.stores.corpus import read_corpus
+from signspot.stores.dictionary import read_dictionary
 from signspot.text.subtitles import read_subtitles
-from signspot.workflows.landmarks import landmark_file_of, strange_length
+from signspot.workflows.dictionary import PROBLEMS, write_problems
 from signspot.workflows.spot import late_subtitles
-from signspot.workflows.tracks import Progress
 
 _SMALL = FrameShape(side=16, crop=16)  # the pictures are only counted
 
@@ -127,7 +132,7 @@ def _landmark_problems(video: Path, options: CheckOptions) -> list[Problem]:
 
 def _picture_problems(video: Path, options: CheckOptions) -> list[Problem]:
     try:
-        if video.suffix.lower() == SUFFIX:
+        if video.suffix.lower() == POSE_SUFFIX:
             read_pose(video)
             return []
         with VideoReader(video, shape=_SMALL, isolated=options.isolated) as reader:
@@ -155,3 +160,41 @@ def _subtitle_problems(episode: Episode, options: CheckOptions) -> tuple[list[Pr
     late = () if length_ms is None else late_subtitles(read.subtitles, length_ms)
     remarks = [Problem(str(episode.subtitles), warning, is_remark=True) for warning in (*read.warnings, *late)]
     return remarks, len(read.subtitles)
+
+
+# Turn released data sets into dictionaries that every command reads.
+
+
+def import_dictionary(
+    source: Path, folder: Path, *, overwrite: bool = False, progress: Progress | None = None
+) -> Check:
+    """Import BSLDict's metadata, or the lists of WLASL or MS-ASL with the clips in `folder`; say what was found.
+
+    Of WLASL and MS-ASL thousands of clips are gone from the web: they are listed in problems.csv beside the dictionary.
+    """
+    if source.suffix.lower() in (".pkl", ".pickle"):
+        made = import_bsldict(source, folder, overwrite=overwrite, progress=progress)
+        return _check(made.dictionary, made.problems, made.missing)
+    if source.suffix.lower() != ".json":
+        raise InputError(source, "is no data set that can be imported", "give bsldict_v1.pkl, WLASL or MS-ASL JSON")
+    listed = folder / PROBLEMS
+    refuse_existing(listed, overwrite=overwrite)
+    if "msasl" in source.name.lower().replace("-", "").replace("_", ""):
+        clips = import_msasl([source], folder, overwrite=overwrite)
+    else:
+        clips = import_wlasl(source, folder, overwrite=overwrite)
+    if clips.problems or listed.exists():  # the list of an earlier import is true no more
+        write_problems(clips.problems, listed, overwrite=overwrite)
+    missing = sum(problem.what.endswith(NO_SUCH_FILE) for problem in clips.problems)
+    found = _check(clips.dictionary, clips.problems, {})
+    return replace(found, counts=(*found.counts, ("missing clips", missing)), listed=listed if clips.problems else None)
+
+
+def _check(dictionary: Dictionary, problems: tuple[Problem, ...], missing: Mapping[str, int]) -> Check:
+    counts = [
+        ("words", len(dictionary.by_word)),
+        ("entries", len(dictionary)),
+        ("with clips", sum(entry.video is not None for entry in dictionary)),
+    ]
+    counts += [(f"without {kind} vectors", count) for kind, count in missing.items()]
+    return Check.of(dictionary.name, tuple(counts), problems)

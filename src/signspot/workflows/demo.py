@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
-from signspot.domain.dictionary import Dictionary
-from signspot.domain.tracks import CLIP_LENGTH
-from signspot.features.shared import is_shareable, shared_vectors
-from signspot.features.store import FeatureStore, open_store
-from signspot.formats.eaf import add_glosses, new_eaf
-from signspot.formats.manifests import CorpusSource, read_corpus, read_dictionary
-from signspot.formats.report_page import MethodRow
-from signspot.formats.safe_json import write_json
-from signspot.formats.truth import read_truth
+from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox, Subtitle
+from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
+from signspot.domain.time import FrameSpan, MillisSpan
+from signspot.domain.tracks import CLIP_LENGTH, EntryVectors, FloatArray, FrameShape, Pixels, StagedEmbedder
+from signspot.domain.words import Word
+from signspot.embedding.model import Progress
+from signspot.embedding.zoo import model_path
+from signspot.errors import InputError
+from signspot.evaluation.intervals import class_interval
+from signspot.evaluation.protocol import ProtocolScores
+from signspot.figures.evaluation import Example, Panel, example_png
+from signspot.files.atomic import names_in, output_folder
+from signspot.files.json import write_json
+from signspot.files.pages import Figure, MethodRow, ReportPage, write_report
+from signspot.formats.elan.edit import add_glosses, new_eaf
 from signspot.interrupts import is_asked
-from signspot.learning.material import Material
-from signspot.learning.splits import read_split
-from signspot.models.checkpoints import Checkpoint, load_checkpoint
-from signspot.models.embedder import VideoEmbedder, embedder_from_checkpoint
-from signspot.models.zoo import model_path
-from signspot.workflows.demo_folder import DemoFolder
-from signspot.workflows.demo_methods import Classroom, compare_methods, table_of
-from signspot.workflows.demo_report import write_demo_report
-from signspot.workflows.demo_spotting import Search, Spotted, search_episode, truth_of
-from signspot.workflows.outputs import Context, Output, write_outputs
-from signspot.workflows.tracks import Progress
-from signspot.workflows.training_material import MaterialOptions, MaterialSources, make_training_material
-from signspot.workflows.world import WorldRequest, make_world
+from signspot.learning.config import EmbeddingConfig
+from signspot.learning.head import (
+    Controls,
+    ModelFile,
+    Moment,
+    TrainingData,
+    make_lesson,
+    score_head,
+    tested_words,
+    train_head,
+)
+from signspot.learning.material import Material, WordSplit, read_split
+from signspot.learning.runs import RunFolder
+from signspot.media.frames import TILE_HEIGHT, strip
+from signspot.media.reader import VideoReader
+from signspot.models.checkpoints import HEAD, Checkpoint, build_head, load_checkpoint
+from signspot.models.embedders import VideoEmbedder, embedder_from_checkpoint
+from signspot.models.head import Head
+from signspot.models.i3d_shared import is_shareable, shared_vectors
+from signspot.stores.corpus import CorpusSource, read_corpus
+from signspot.stores.dictionary import read_dictionary
+from signspot.stores.features import FeatureStore, open_store
+from signspot.stores.truth import SignedSign, read_truth
+from signspot.text.subtitles import read_subtitles
+from signspot.text.words import find_words
+from signspot.workflows.outputs import Context, Output, Outputs, write_outputs
+from signspot.workflows.spot import Query, SpotOptions, spot_prepared
+from signspot.workflows.train import MaterialOptions, MaterialSources, make_training_material
+from signspot.workflows.world import WorldFolder, WorldRequest, make_world
 
 _SIDE = 128  # of the world's pictures
 Tell = Callable[[str], None]
@@ -153,3 +176,503 @@ def _classroom(world: _World, trunk: Checkpoint, model: VideoEmbedder, progress:
         epochs=world.request.epochs,
         backend=world.request.backend,
     )
+
+
+# The files of a demo.
+
+
+_MARK = ".signspot-demo"  # a folder that carries it was made by the demo and may be written again
+
+
+@dataclass(frozen=True, slots=True)
+class DemoFolder:
+    """The names of what a demo leaves."""
+
+    folder: Path
+
+    @property
+    def world(self) -> WorldFolder:
+        """The signing world, as ordinary files."""
+        return WorldFolder(self.folder / "world")
+
+    @property
+    def vectors(self) -> Path:
+        """The store of the trunk's vectors."""
+        return self.folder / "vectors"
+
+    @property
+    def heads(self) -> Path:
+        """What was learned."""
+        return self.folder / "heads"
+
+    @property
+    def scores(self) -> Path:
+        """The table, for scripts."""
+        return self.folder / "scores.json"
+
+    @property
+    def report(self) -> Path:
+        """The report, for people."""
+        return self.folder / "report.html"
+
+    @property
+    def outputs(self) -> Outputs:
+        """What `signspot spot` would write."""
+        paths = {
+            Output.CSV: self.folder / "spottings.csv",
+            Output.EAF: self.folder / "spottings.eaf",
+            Output.VIDEO: self.folder / "overlay.mp4",
+        }
+        return Outputs(paths, overwrite=True)
+
+    def claim(self) -> None:
+        """Make the folder ours, or refuse one that holds somebody's files."""
+        folder, mark = self.folder, self.folder / _MARK
+        if folder.exists() and (not folder.is_dir() or (names_in(folder) and not mark.exists())):
+            raise InputError(folder, "is there already and was not made by the demo", "name another folder")
+        output_folder(folder)
+        mark.touch()
+
+
+# What the demo compares: the trunk alone, and heads learned from its supervisors, on words that nobody annotated.
+
+
+FALSE_ALARMS = 0.2  # share of passages in which a word that is not there may pass the threshold
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One line of the table."""
+
+    name: str
+    what: str
+    loss: Literal["classification", "watch-lookup", "watch-read-lookup"] | None = None  # None: nothing is learned
+    dictionary: Literal["limited", "full"] = "limited"  # whose clips are looked up: of the training words, or of all
+
+
+METHODS = (
+    Method("trunk alone", "nothing is learned here: the vectors of the shipped trunk are compared as they are"),
+    Method(
+        "classification",
+        "learns to name the annotated signs and the dictionary clips of the training words",
+        "classification",
+    ),
+    Method(
+        "watch-lookup",
+        "watch: learns that an annotated sign looks like the dictionary clips of its word, unlike those of others",
+        "watch-lookup",
+    ),
+    Method(
+        "watch-read-lookup",
+        "also reads: somewhere in a passage are signs of the other words of its subtitle, nobody says where",
+        "watch-read-lookup",
+    ),
+    Method(
+        "full-dictionary",
+        "the same, and it may look up every word it reads: the clips of test words too, their annotations never",
+        "watch-read-lookup",
+        "full",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Classroom:
+    """What all methods learn from and are tested on."""
+
+    train: Material
+    test: Material
+    split: WordSplit  # the test words are in no label that is learned from
+    trunk: Checkpoint
+    seed: int
+    epochs: int
+    backend: str = "auto"  # that computed the vectors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pupil:
+    """What became of a method."""
+
+    method: Method
+    model: VideoEmbedder
+    path: Path | None  # the trunk and the learned head as one file
+    scores: ProtocolScores  # of the test words in the test passages
+
+
+def compare_methods(classroom: Classroom, folder: Path, progress: Progress) -> tuple[Pupil, ...]:
+    """Learn every method, each in a run folder of its own, and test it once, at the end."""
+    output_folder(folder)
+    return tuple(_taught(method, classroom, folder, progress) for method in METHODS)
+
+
+def table_of(pupils: tuple[Pupil, ...]) -> tuple[MethodRow, ...]:
+    """Chance, then every method."""
+    last = pupils[-1].scores
+    chance = MethodRow(
+        name="chance",
+        what="vectors that know nothing",
+        mean_ap=last.chance_mean_ap,
+        recall_at_5=last.chance_recall_at_k,
+        localisation=last.chance_localisation,
+        is_chance=True,
+    )
+    return (
+        chance,
+        *(
+            MethodRow(
+                name=pupil.method.name,
+                what=pupil.method.what,
+                mean_ap=pupil.scores.mean_ap,
+                recall_at_5=pupil.scores.recall_at_5,
+                localisation=pupil.scores.localisation,
+                mean_ap_range=_range(pupil.scores),
+            )
+            for pupil in pupils
+        ),
+    )
+
+
+def _range(scores: ProtocolScores) -> tuple[float, float] | None:
+    drawn = class_interval(scores.passages.ap, scores.passages.words)
+    return None if drawn.low is None or drawn.high is None else (drawn.low, drawn.high)
+
+
+def _taught(method: Method, classroom: Classroom, folder: Path, progress: Progress) -> Pupil:
+    trunk, words, backend = classroom.trunk, classroom.split.test, classroom.backend
+    if method.loss is None:
+        model = embedder_from_checkpoint(trunk, backend=backend)
+        return Pupil(method, model, None, score_head(None, classroom.test, words))
+    head = _learned(method, classroom, RunFolder(folder / method.name), progress)
+    path = folder / f"{method.name}.safetensors"
+    labels = tuple(classroom.train.vocabulary) if head.config.classes else ()
+    made_by = f"signspot demo; trunk {trunk.card.name}"
+    ModelFile(name=method.name, trunk=trunk, created_from=made_by, words=labels).save(path, head)
+    model = embedder_from_checkpoint(path, backend=backend)
+    return Pupil(method, model, path, score_head(head, classroom.test, words))
+
+
+def _learned(method: Method, classroom: Classroom, run: RunFolder, progress: Progress) -> Head:
+    """Train a head on the training words alone; the run is begun anew each time: it takes seconds."""
+    epochs = classroom.epochs
+    config = EmbeddingConfig(
+        loss=method.loss or "watch-read-lookup",
+        training_words="train",
+        dictionary=method.dictionary,
+        hidden_dim=256,  # the trunk's vectors are a quarter as long as the paper's
+        embedding_dim=128,
+        batch_size=32,  # a hundred passages: at the paper's 128 an epoch would be a single step
+        epochs=epochs,
+        decay_epochs=tuple(sorted({max(1, epochs * 8 // 10), max(2, epochs * 9 // 10)})),
+        evaluate_every=epochs,
+        threads=1,  # so small a head is done before a second thread is awake
+        seed=classroom.seed,
+    )
+    lesson = make_lesson(config, TrainingData(train=classroom.train, split=classroom.split))
+    controls = Controls(progress=lambda moment: progress(f"learning {method.name}", _share(moment), 1.0))
+    with run.opened(config, {"trunk": classroom.train.fingerprint}, "overwrite"):
+        train_head(config, lesson, run, controls)
+    learned = load_checkpoint(run.last)
+    head = build_head(learned.card.config)
+    head.load_state_dict(learned.part(HEAD))
+    return head.eval()
+
+
+def _share(moment: Moment) -> float:
+    return (moment.epoch + moment.step / max(1, moment.steps)) / moment.epochs
+
+
+def threshold_of(model: StagedEmbedder, classroom: Classroom) -> float:
+    """The cosine that a word which is not there rarely reaches, measured on the training passages.
+
+    The words are the test words, so that no curve of theirs was learned, in passages whose subtitle lacks them.
+    """
+    train = classroom.train
+    absent = _absent_peaks(model, train, classroom.split.test)
+    # Rounding makes the cosine of equal vectors a little more than 1.
+    return min(1.0, float(np.quantile(absent, 1 - FALSE_ALARMS))) if len(absent) else model.threshold
+
+
+def _absent_peaks(model: StagedEmbedder, train: Material, words: tuple[Word, ...]) -> FloatArray:
+    """The highest cosine of every word in every passage whose subtitle does not mention it."""
+    tested, passages, peaks = tested_words(train, words), train.passages, [np.empty(0, np.float32)]
+    rows = np.flatnonzero(np.isin(train.entry_word, tested))
+    entries, entry_word = model.head_vectors(train.entry_vectors[rows]), train.entry_word[rows]
+    for place in range(len(passages)):
+        mentioned = passages.words[passages.word_offsets[place] : passages.word_offsets[place + 1]]
+        absent = [entries[entry_word == word] for word in tested if word not in mentioned]
+        track = train.tracks[int(passages.track[place])]
+        windows = np.asarray(track[passages.start[place] : passages.stop[place] - CLIP_LENGTH + 1], np.float32)
+        if len(windows) and absent:
+            embedded = model.head_vectors(windows)
+            peaks.append(np.array([(embedded @ own.T).max() for own in absent if len(own)], np.float32))
+    return np.concatenate(peaks)
+
+
+# The report of the demo: the table, what stands behind it, and a found and a missed sign as the paper draws them.
+
+
+NOTE = (
+    "This world is synthetic: drawn figures, invented signs, made-up sentences. It shows how the parts work together "
+    "and makes no claim about real signing."
+)
+_TILE = FrameShape(TILE_HEIGHT, TILE_HEIGHT, keep_aspect=True)
+
+
+def write_demo_report(
+    files: DemoFolder, table: tuple[MethodRow, ...], classroom: Classroom, spotted: Spotted, *, isolated: bool
+) -> None:
+    """Write the page, in place of an older one."""
+    page = ReportPage(
+        title="signspot demo: spotting signs that were never annotated",
+        note=NOTE,
+        paragraphs=(*_paragraphs(classroom), findings_note(spotted)),
+        rows=table,
+        table_note=table_note(classroom),
+        figures=tuple(_figures(spotted, isolated=isolated)),
+        files=_files(files),
+        commands=next_commands(files, spotted),
+    )
+    write_report(page, files.report, overwrite=True)
+
+
+def table_note(classroom: Classroom) -> str:
+    """What the numbers of the table are."""
+    return (
+        "mAP and R@5: a passage of continuous signing is looked up in the dictionary clips of the "
+        f"{len(classroom.split.test)} test words; a clip is right if its word is the annotated one and its best match "
+        "lies at the annotated time. Localisation: the share of passages whose sign is found at the right time when "
+        "its word is known. Chance: what vectors that know nothing would score. Range: where mAP would mostly lie with "
+        "other words; so few words hardly tell one method from another."
+    )
+
+
+def findings_note(spotted: Spotted) -> str:
+    """How many signs of the searched episode were found, and where the threshold comes from."""
+    answer, mentions = spotted.answer, spotted.mentions
+    return (
+        f"{spotted.methods[-1]} searched {spotted.episode.video_id}: of {len(mentions)} times that a test word "
+        f"is in a subtitle and signed near it, its highest point lies on the sign {sum(m.is_found for m in mentions)} "
+        f"times. With a threshold of {answer.threshold:.4f} there are {len(list(answer))} findings, {spotted.n_right} "
+        f"of them right. In the training passages {FALSE_ALARMS:.0%} of the words that are not there pass this "
+        "threshold. All cosines of so small a head are near 1: only their order says anything."
+    )
+
+
+def next_commands(files: DemoFolder, spotted: Spotted) -> tuple[str, ...]:
+    """What a newcomer may try now."""
+    world, word = files.world, max(spotted.answer.words, key=lambda one: len(one.spottings)).word
+    model, threshold = files.heads / f"{spotted.methods[-1]}.safetensors", spotted.answer.threshold
+    return (
+        ". .venv/bin/activate",
+        f"signspot dictionary check {world.dictionary}",
+        f"signspot train compare {files.heads / 'watch-lookup'} {files.heads / 'watch-read-lookup'}",
+        f"signspot spot {world.corpus} {word} --dictionary {world.dictionary} --model {model}"
+        f" --threshold {threshold:.4f} --store {files.vectors} --csv {word}.csv",
+        "signspot dictionary check MY_DICTIONARY      # a folder of clips per word, or a CSV",
+        "pip install -e '.[pose]'      # what finds body and hands in your videos",
+        "signspot spot MY_VIDEO.mp4 WORD --dictionary MY_DICTIONARY --plot similarity.png",
+    )
+
+
+def _paragraphs(classroom: Classroom) -> tuple[str, ...]:
+    train, split = classroom.train, classroom.split
+    return (
+        f"A world was drawn: a dictionary of {len(train.entry_ids)} clips of {len(train.vocabulary)} words, and "
+        f"subtitled broadcasts in which {len(train.passages)} passages for training carry one annotated sign each. A "
+        f"small video network that knows another such world turned all of it into vectors. On top of it, heads were "
+        f"learned from three supervisors: watching sparse annotations, reading subtitles, looking words up in the "
+        f"dictionary.",
+        f"Annotations of {len(split.train)} words are learned from. The table is about the other {len(split.test)} "
+        f"words: no annotation of them was ever used, and the people who sign them in the test were never seen.",
+    )
+
+
+def _files(files: DemoFolder) -> tuple[tuple[str, str], ...]:
+    outputs = (
+        "in a spreadsheet: the findings",
+        "in ELAN: the findings as tiers, and what was really signed",
+        "the video, with curves moving along",
+    )
+    named = [(path.name, what) for path, what in zip(files.outputs.paths.values(), outputs, strict=True)]
+    folders = (
+        ("world", "the videos, subtitles, annotations and the truth"),
+        ("heads", "the runs, and a model of each"),
+    )
+    return (*named, (files.scores.name, "the table, for scripts"), *folders)
+
+
+def _figures(spotted: Spotted, *, isolated: bool) -> Iterator[Figure]:
+    stories = {
+        True: ("A found sign", "The highest point (circle) lies where the word is signed (green)."),
+        False: ("A missed sign", "The highest point (circle) lies elsewhere: something else looks more like the clip."),
+    }
+    for is_found, (title, text) in stories.items():
+        if (mention := spotted.clearest(is_found=is_found)) is not None:
+            said = f"Each curve is one dictionary clip of {mention.word}, over the passage whose subtitle mentions it. "
+            png = example_png(example_of(mention, spotted, isolated=isolated))
+            yield Figure(f"{title}: {mention.word}", said + text, png)
+
+
+def example_of(mention: Mention, spotted: Spotted, *, isolated: bool) -> Example:
+    """What a figure shows of a mention: pictures, the truth, and the curves of every method."""
+    episode, entry = spotted.episode, mention.entry
+    panels = tuple(
+        Panel(name, word)
+        for name, answer in zip(spotted.methods, spotted.answers, strict=True)
+        for word in answer.words
+        if word.word == mention.word
+    )
+    axis = panels[-1].word.similarity.axis
+    strips = [
+        (f"{mention.word}, as it is signed here", _strip(episode.video, mention.signed[0], episode.box, isolated))
+    ]
+    if not mention.is_found:
+        strips.append(("what was taken for it", _strip(episode.video, mention.taken, episode.box, isolated)))
+    if entry.video is not None:
+        strips.append((f"its dictionary clip {entry.entry_id}", _strip(entry.video, entry.kept, entry.box, isolated)))
+    return Example(mention.span_ms, tuple(axis.millis_of(span) for span in mention.signed), panels, tuple(strips))
+
+
+def _strip(video: Path, span: FrameSpan | None, box: SignerBox | None, isolated: bool) -> Pixels:
+    """Pictures of some frames of a video, all of them by default, side by side."""
+    frames: list[Pixels] = []
+    with VideoReader(video, shape=_TILE, box=box, isolated=isolated) as reader:
+        for number, frame in enumerate(reader):
+            if span is not None and number >= span.stop:
+                break
+            if span is None or number in span:
+                frames.append(frame.pixels)
+    return strip(frames)
+
+
+# One test episode of the demo searched for words never annotated, and the answers held against the truth.
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A stretch around a subtitle that mentions a word which is signed there, and the best match in it."""
+
+    word: Word
+    span_ms: MillisSpan
+    signed: tuple[FrameSpan, ...]  # where the word is signed in the stretch
+    taken: FrameSpan  # the window of the highest cosine
+    entry: Entry  # that it looks like
+    cosine: float
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the best match lies where the word is signed."""
+        return any(self.taken.overlaps(span) for span in self.signed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spotted:
+    """An episode searched by every method for the test words that its subtitles mention."""
+
+    episode: Episode
+    methods: tuple[str, ...]
+    answers: tuple[VideoAnswer, ...]  # of each method
+    mentions: tuple[Mention, ...]  # of words that are really signed there, as the last method has them
+    n_right: int  # findings of the last method at a place where their word is signed
+
+    @property
+    def answer(self) -> VideoAnswer:
+        """What the last method found; only its threshold was measured."""
+        return self.answers[-1]
+
+    def clearest(self, *, is_found: bool) -> Mention | None:
+        """The mention that was found, or missed, with the highest cosine."""
+        alike = [mention for mention in self.mentions if mention.is_found == is_found]
+        return max(alike, key=lambda mention: mention.cosine, default=None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """What is searched, and how."""
+
+    episode: Episode
+    dictionary: Dictionary
+    truth: tuple[SignedSign, ...]
+    store: Path  # of the trunk's vectors
+    isolated: bool = True
+
+
+def search_episode(search: Search, classroom: Classroom, pupils: Sequence[Pupil]) -> Spotted:
+    """Let every method look for the test words that the subtitles mention, near those subtitles."""
+    episode, truth = search.episode, [sign for sign in search.truth if sign.video_id == search.episode.video_id]
+    cues = read_subtitles(episode.subtitles).subtitles if episode.subtitles is not None else ()
+    words = _mentioned(cues, search.dictionary, classroom.split.test)
+    if not words:
+        raise InputError(episode.video, "its subtitles mention no test word", "choose another seed")
+    threshold = threshold_of(pupils[-1].model, classroom)
+    options = SpotOptions(threshold=threshold, subtitles=cues, store=search.store, isolated=search.isolated)
+    queries = (_query(words, search.dictionary, classroom.test, pupil) for pupil in pupils)
+    answers = tuple(
+        spot_prepared(episode, query, pupil.model, options) for query, pupil in zip(queries, pupils, strict=True)
+    )
+    n_right = sum(_is_right(spotting, truth) for spotting in answers[-1])
+    methods = tuple(pupil.method.name for pupil in pupils)
+    return Spotted(episode, methods, answers, signed_mentions(answers[-1], truth), n_right)
+
+
+def truth_of(spotted: Spotted, truth: Iterable[SignedSign]) -> Iterator[tuple[MillisSpan, str]]:
+    """What is really signed in the episode, and when."""
+    axis = spotted.answer.words[0].similarity.axis
+    for sign in truth:
+        if sign.video_id == spotted.episode.video_id:
+            yield axis.millis_of(_span(sign)), sign.word
+
+
+def _mentioned(cues: tuple[Subtitle, ...], dictionary: Dictionary, words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Those of the words that the subtitles mention, the most frequent first: an overlay has room for a few."""
+    mentions = [mention.word for cue in cues for mention in find_words(cue.text, dictionary.vocabulary)]
+    return tuple(sorted(set(words) & set(mentions), key=lambda word: (-mentions.count(word), word)))
+
+
+def _query(words: tuple[Word, ...], dictionary: Dictionary, material: Material, pupil: Pupil) -> Query:
+    """The dictionary clips of the words as a method sees them, from the trunk's vectors that are known already."""
+    rows = {entry_id: row for row, entry_id in enumerate(material.entry_ids)}
+    vectors = []
+    for word in words:
+        entries = tuple(entry for entry in dictionary.entries(word) if entry.entry_id in rows)
+        own = material.entry_vectors[np.array([rows[entry.entry_id] for entry in entries], np.int64)]
+        vectors.append(EntryVectors(word, entries, pupil.model.head_vectors(own), pupil.model.fingerprint))
+    return Query(tuple(vectors), dictionary)
+
+
+def _is_right(spotting: Spotting, truth: Iterable[SignedSign]) -> bool:
+    """Whether the word of a finding is signed at its frame, give or take a window."""
+    near = FrameSpan(max(0, spotting.frame - 8), spotting.frame + 8)
+    return any(sign.word == spotting.word and near.overlaps(_span(sign)) for sign in truth)
+
+
+def _span(sign: SignedSign) -> FrameSpan:
+    return FrameSpan(sign.start_frame, sign.stop_frame)
+
+
+def signed_mentions(answer: VideoAnswer, truth: Iterable[SignedSign]) -> tuple[Mention, ...]:
+    """Every mention of a searched word that is signed near its subtitle; all signs of `truth` are of this video."""
+    spans: dict[str, list[FrameSpan]] = {}
+    for sign in truth:
+        spans.setdefault(sign.word, []).append(_span(sign))
+    return tuple(mention for word in answer.words for mention in _mentions(word, spans.get(word.word, ())))
+
+
+def _mentions(word: WordAnswer, spans: Sequence[FrameSpan]) -> Iterator[Mention]:
+    similarity = word.similarity
+    for searched in word.searched_ms or ():
+        stretch = similarity.axis.frames_in(searched)
+        signed = tuple(span for span in spans if stretch.start <= span.start and span.stop <= stretch.stop)
+        inside = (similarity.times_ms >= searched.start) & (similarity.times_ms < searched.stop)
+        if not signed or not inside.any():
+            continue
+        window = int(np.where(inside, similarity.best, -np.inf).argmax())
+        place = int(similarity.cosine[window].argmax())
+        yield Mention(
+            word=similarity.word,
+            span_ms=searched,
+            signed=signed,
+            taken=similarity.grid.span(window),
+            entry=similarity.entries[place],
+            cosine=float(similarity.cosine[window, place]),
+        )

@@ -2,26 +2,536 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal, Protocol
 
 import numpy as np
 
-from signspot.domain.tracks import FloatArray, WindowGrid
+from signspot.domain.recordings import Dictionary
+from signspot.domain.time import FRAME_MS, Tolerance
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, WindowGrid
+from signspot.domain.words import Synonyms, Word
+from signspot.embedding.model import Progress, store_at
+from signspot.embedding.zoo import model_path
+from signspot.errors import InputError
 from signspot.evaluation.confusion import ConfusionReport, MinimalPair, look_alike_pairs, minimal_pair_report
-from signspot.evaluation.decisions import Case, choose_cases
-from signspot.evaluation.intervals import BootstrapOptions, Interval
+from signspot.evaluation.intervals import BootstrapOptions, Interval, mean_interval
+from signspot.evaluation.localisation import (
+    Curve,
+    Footage,
+    false_alarms_per_hour,
+    footage_curve,
+    is_near,
+    spotting_benchmark,
+)
 from signspot.evaluation.overlap import OverlapScores, overlap_scores
-from signspot.evaluation.protocol import Gallery, ProtocolOptions, ProtocolScores, TestPassage, score_passages
-from signspot.evaluation.protocol_intervals import ProtocolIntervals, protocol_intervals
+from signspot.evaluation.protocol import (
+    TEST_CONFIDENCE,
+    Case,
+    Gallery,
+    ProtocolIntervals,
+    ProtocolOptions,
+    ProtocolScores,
+    TestPassage,
+    choose_cases,
+    protocol_intervals,
+    score_passages,
+)
+from signspot.evaluation.ranking import ClassMeans, chance_average_precision
+from signspot.files.json import read_json
 from signspot.formats.challenge import read_challenge
-from signspot.learning.material import Ints, Material
-from signspot.workflows.evaluate_paper import LOCALISATION, SPOTTING, PaperRow, paper_row
-from signspot.workflows.evaluate_spotting import SpottingScores, score_spotting
-from signspot.workflows.evaluate_subjects import HeadSubject, Subject, WhichModel, Windows, open_model, subject_of
-from signspot.workflows.evaluate_test_set import ProtocolChoice, TestFiles, TestSet, open_test_set
-from signspot.workflows.tracks import Progress, store_at
+from signspot.interrupts import gone_afterwards
+from signspot.learning.config import EmbeddingConfig, read_config
+from signspot.learning.head import embedded, tested_words
+from signspot.learning.material import Ints, Material, WordSplit, file_sha256, read_material, read_split
+from signspot.learning.runs import RunFolder
+from signspot.models.checkpoints import HEAD, Checkpoint, build_head, load_checkpoint
+from signspot.models.embedders import CONTINUOUS, DICTIONARY
+from signspot.models.head import Head
+from signspot.stores.corpus import read_corpus
+from signspot.stores.dictionary import read_dictionary
+from signspot.stores.features import FeatureStore
+from signspot.workflows.train import (
+    MaterialOptions,
+    MaterialSources,
+    dictionary_synonyms,
+    load_trunk,
+    make_training_material,
+    trunk_fingerprints,
+)
+
+# The numbers of the paper that stand beside ours: Table 2, Table 3, localisation (4.4), the spotting benchmark (4.3).
+#
+# They are about BSL-1K and BSLDict, another data set with 264 test words and its own passages, so that only the order
+# of methods can be compared, not the numbers.
+
+
+LOCALISATION = 0.8308  # the word is known; watch-read-lookup
+SPOTTING = 0.170  # mAP of the trunk's classifier over all windows
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRow:
+    """One line of the paper's tables, as shares of 1."""
+
+    name: str
+    mean_ap: float
+    recall_at_5: float
+
+
+_SEEN = {
+    "classification": PaperRow("Table 2, classification, seen words", 0.3675, 0.4015),
+    "infonce": PaperRow("Table 2, InfoNCE, seen words", 0.4252, 0.5354),
+    "watch-lookup": PaperRow("Table 2, watch-lookup, seen words", 0.4365, 0.5303),
+    "watch-read-lookup": PaperRow("Table 2, watch-read-lookup, seen words", 0.4811, 0.5871),
+}
+_UNSEEN = {
+    "classification": PaperRow("Table 2, classification, unseen words", 0.1028, 0.1419),
+    "infonce": PaperRow("Table 2, InfoNCE, unseen words", 0.1088, 0.1423),
+    "watch-lookup": PaperRow("Table 2, watch-lookup, unseen words", 0.1105, 0.1462),
+    "watch-read-lookup": PaperRow("Table 2, watch-read-lookup, unseen words", 0.1369, 0.1779),
+}
+_FULL = PaperRow("Table 3, watch-read-lookup with the full dictionary, unseen words", 0.1539, 0.2087)
+
+
+def paper_row(protocol: str, config: EmbeddingConfig | None) -> PaperRow | None:
+    """The line that belongs to a protocol and to how a run was trained; watch-read-lookup where that is not known."""
+    if protocol == "all":
+        return None
+    loss = config.loss if config is not None else "watch-read-lookup"
+    if protocol == "unseen" and config is not None and config.dictionary == "full" and loss == "watch-read-lookup":
+        return _FULL
+    return (_SEEN if protocol == "seen" else _UNSEEN)[loss]
+
+
+# The closed-vocabulary benchmark: every window of the test videos scored for every test word (Paper 4.3).
+
+
+ALARM_RATES = (1.0, 10.0, 100.0)  # false alarms an hour, all words together
+_ROWS_AT_ONCE = 4096
+_MS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpottingScores:
+    """What a search for all test words in all test videos would find."""
+
+    by_word: ClassMeans  # average precision over all windows, of each word that has a right window
+    mean_ap: Interval
+    curve: Curve  # of the peaks of all words together
+    hours: float
+    n_words: int  # searched for
+    n_windows: int
+
+    def recall_at(self, alarms_per_hour: float) -> float:
+        """The share of annotated signs that is found at this many false alarms an hour."""
+        return self.curve.recall_at_false_alarms(alarms_per_hour, self.hours)
+
+    @property
+    def chance(self) -> float:
+        """What the mean average precision is expected to be for scores that know nothing."""
+        return float(np.mean([chance_average_precision(self.n_windows, int(n)) for n in self.by_word.counts]))
+
+    def as_json(self) -> dict[str, object]:
+        """For scripts: the figures, and the curve thinned to 200 points."""
+        shown = np.unique(np.linspace(0, len(self.curve.thresholds) - 1, 200).astype(int))
+        columns = {
+            "threshold": self.curve.thresholds,
+            "precision": self.curve.precision,
+            "recall": self.curve.recall,
+            "false_alarms_per_hour": false_alarms_per_hour(self.curve, self.hours),
+        }
+        return {
+            "hours": self.hours,
+            "words": self.n_words,
+            "signs": self.curve.n_positives,
+            "recall_at_false_alarms_per_hour": {f"{rate:g}": self.recall_at(rate) for rate in ALARM_RATES},
+            "recall_at_precision": {f"{p:g}": self.curve.recall_at_precision(p) for p in (0.5, 0.9)},
+            "best_f1": float(self.curve.f1.max(initial=0)),
+            "curve": {name: [float(value) for value in column[shown]] for name, column in columns.items()},
+        }
+
+
+def score_spotting(
+    test: TestSet, subject: Subject, stride: int, options: BootstrapOptions, progress: Progress
+) -> SpottingScores:
+    """Search every video that has test passages, from its first to its last window."""
+    rows = test.entry_rows
+    words = np.unique(test.material.passages.label[test.places])
+    rows = rows[np.isin(test.material.entry_word[rows], words)]
+    words = np.unique(test.material.entry_word[rows])
+    if not len(words):
+        raise InputError("test set", "the dictionary has no entry for any test word", "check the split file")
+    entries = subject.entries(test.material, rows)
+    tracks = np.unique(test.material.passages.track[test.places])
+    # A corpus of hours has more cosines than fit in memory.
+    with TemporaryDirectory(prefix="signspot-") as scratch, gone_afterwards(Path(scratch)):
+        footage = []
+        for number, track in enumerate(tracks.tolist()):
+            progress("searching videos", number, len(tracks))
+            columns = _Columns(words, test.material.entry_word[rows], entries)
+            footage.append(_footage(test, subject, (track, stride), columns, Path(scratch) / f"{track}.npy"))
+        by_word = spotting_benchmark(footage)
+        if not len(by_word.values):
+            raise InputError("test set", "no window of any video is near an annotation", "check the annotations")
+        n_frames = sum(len(test.material.tracks[track]) + CLIP_LENGTH - 1 for track in tracks.tolist())
+        hours = n_frames * FRAME_MS / _MS_PER_HOUR
+        spread = mean_interval(by_word.values, None, options)
+        n_windows = sum(len(one.centres) for one in footage)
+        return SpottingScores(by_word, spread, footage_curve(footage), hours, len(words), n_windows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """The words that are searched for, and the entries of each."""
+
+    words: Ints  # (C,) ascending
+    entry_word: Ints  # (E,)
+    entries: FloatArray  # (E, d)
+
+    def best(self, windows: FloatArray) -> FloatArray:
+        """(n, d) -> (n, C): the highest cosine with any entry of each word; -inf for a window without direction."""
+        order = np.argsort(self.entry_word, kind="stable")
+        starts = np.searchsorted(self.entry_word[order], self.words)
+        cosine = np.maximum.reduceat(windows @ self.entries[order].T, starts, axis=1)
+        usable = np.isfinite(cosine) & windows.any(axis=1, keepdims=True)
+        return np.where(usable, cosine, -np.inf).astype(np.float32)
+
+
+def _footage(test: TestSet, subject: Subject, searched: tuple[int, int], columns: _Columns, path: Path) -> Footage:
+    """Score one track at a stride, into a file that is mapped."""
+    (track, stride), passages = searched, test.material.passages
+    own = test.places[passages.track[test.places] == track]
+    # Two subtitles around one sign make two passages of it; it is one sign to be found.
+    pairs = np.unique(np.stack([passages.label[own], passages.label_frame[own]], axis=1), axis=0)
+    pairs = pairs[np.isin(pairs[:, 0], columns.words)]
+    starts = np.arange(0, len(test.material.tracks[track]), stride, dtype=np.int64)
+    cosine = np.lib.format.open_memmap(path, "w+", np.float32, (len(starts), len(columns.words)))
+    for first in range(0, len(starts), _ROWS_AT_ONCE):
+        some = starts[first : first + _ROWS_AT_ONCE]
+        asked = Windows(track, some, pairs[:, 0], pairs[:, 1])
+        cosine[first : first + len(some)] = columns.best(subject.windows(test.material, asked))
+    place = np.searchsorted(columns.words, pairs[:, 0])
+    return Footage(starts + CLIP_LENGTH // 2, cosine, place.astype(np.int64), pairs[:, 1])
+
+
+# What can be evaluated: a trained run, a model file or a model of the zoo, and two for checks, truth and chance.
+#
+# A subject gives vectors of unit length for dictionary entries and for windows. `truth` knows the annotations: it
+# scores 100% unless a label lies so near the edge of its passage that no window is close enough. `random` knows
+# nothing: it scores chance.
+
+
+TRUTH, RANDOM = "truth", "random"
+WhichModel = Literal["last", "best"]
+_RANDOM_DIM = 256  # Paper 3.2: as long as a real embedding
+_N_RANDOM = 1 << 13
+_LARGE_PRIME = 1_000_003
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Windows of one track, and the signs known to be among them."""
+
+    track: int
+    starts: Ints  # (n,) first frames
+    label: Ints  # (m,) words
+    label_frame: Ints  # (m,)
+
+    @property
+    def centres(self) -> Ints:
+        """(n,) the frames that stand for the windows (deviation D7)."""
+        return self.starts + CLIP_LENGTH // 2
+
+
+class Subject(Protocol):
+    """Whatever turns the vectors of a test set into vectors that are compared."""
+
+    def entries(self, test: Material, rows: Ints) -> FloatArray:
+        """Of some dictionary entries: (n, d) unit rows."""
+
+    def windows(self, test: Material, asked: Windows) -> FloatArray:
+        """Of some windows: (n, d) unit rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Model:
+    """A model that was named: its file, and the options it was trained with where they are known."""
+
+    name: str
+    path: Path | None = None  # None: truth or random
+    checkpoint: Checkpoint | None = None
+    config: EmbeddingConfig | None = None  # of a run
+    run: RunFolder | None = None
+    notes: tuple[str, ...] = ()
+
+
+def open_model(name: str, which: WhichModel = "last") -> Model:
+    """Find a run folder, a model file or a name of the zoo, or one of the two made for checks."""
+    if which not in ("last", "best"):
+        raise InputError(f"--checkpoint {which}", "is none", "choose last or best")
+    if name in (TRUTH, RANDOM):
+        return Model(name=name)
+    if not Path(name).is_dir():
+        path = model_path(name)
+        return Model(name=name, path=path, checkpoint=load_checkpoint(path))
+    run = RunFolder(Path(name))
+    if not run.config.is_file():
+        raise InputError(name, "is no run folder: it has no config.toml", "name a folder of `signspot train embedding`")
+    path = run.best if which == "best" else run.last
+    if not path.is_file():
+        raise InputError(
+            path, "is not there", "train until the first epoch is finished, or choose another --checkpoint"
+        )
+    notes = ("the best epoch was chosen on the test set: its figures are too good",) if which == "best" else ()
+    config = read_config(run.config, EmbeddingConfig, ())
+    return Model(name=name, path=path, checkpoint=load_checkpoint(path), config=config, run=run, notes=notes)
+
+
+def subject_of(model: Model, test: Material, seed: int = 0) -> Subject:
+    """The model made ready for a test set; one whose vectors come from another trunk is refused."""
+    if model.checkpoint is None:
+        return TruthSubject() if model.name == TRUTH else RandomSubject(seed)
+    checkpoint = model.checkpoint
+    parts = checkpoint.card.architecture.split("+")
+    head = None
+    if HEAD in parts:
+        head = build_head(checkpoint.card.config)
+        head.load_state_dict(checkpoint.part(HEAD))
+        head.eval().requires_grad_(False)
+    dim = test.entry_vectors.shape[1]
+    if head is not None and head.config.input_dim != dim:
+        sizes = f"takes vectors of {head.config.input_dim} numbers, those of the test set have {dim}"
+        raise InputError(model.name, sizes, "name test material that was made with its trunk")
+    if not _is_made_by(checkpoint, test.fingerprint):
+        what = "is not the model whose trunk made the vectors of the test set"
+        raise InputError(model.name, what, "make the test material with it: `signspot train material --trunk`")
+    return HeadSubject(head)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadSubject:
+    """A head on the vectors of a trunk; without one the trunk's vectors are compared as they are."""
+
+    head: Head | None
+
+    def entries(self, test: Material, rows: Ints) -> FloatArray:
+        """The stored vectors of the entries through the head."""
+        return embedded(self.head, np.asarray(test.entry_vectors[rows], np.float32), DICTIONARY)
+
+    def windows(self, test: Material, asked: Windows) -> FloatArray:
+        """The stored vectors of the windows through the head."""
+        return embedded(self.head, np.asarray(test.tracks[asked.track][asked.starts], np.float32), CONTINUOUS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TruthSubject:
+    """An oracle: a window near a known sign looks exactly like that sign, any other like nothing."""
+
+    tolerance: Tolerance = field(default_factory=Tolerance)
+
+    def entries(self, test: Material, rows: Ints) -> FloatArray:
+        """One direction a word, one for no word."""
+        return np.eye(len(test.vocabulary) + 1, dtype=np.float32)[test.entry_word[rows]]
+
+    def windows(self, test: Material, asked: Windows) -> FloatArray:
+        """The directions of all signs that are near."""
+        vectors = np.zeros((len(asked.starts), len(test.vocabulary) + 1), np.float32)
+        for word, frame in zip(asked.label, asked.label_frame, strict=True):
+            vectors[is_near(asked.centres, frame, self.tolerance), word] = 1
+        vectors[~vectors.any(axis=1), -1] = 1
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        return vectors
+
+
+class RandomSubject:
+    """Chance: windows and entries have random directions, the same each time for the same seed."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._entry_seed, self._window_seed = np.random.SeedSequence(seed).spawn(2)
+        self._drawn = _random_rows(self._window_seed, _N_RANDOM)
+
+    def entries(self, test: Material, rows: Ints) -> FloatArray:
+        """Random directions."""
+        return _random_rows(self._entry_seed, len(test.entry_word))[rows]
+
+    def windows(self, test: Material, asked: Windows) -> FloatArray:
+        """Random directions; a window has the same one in every passage."""
+        # Drawn once and used again: a passage is far shorter than the table, so its windows all differ.
+        return self._drawn[(asked.track * _LARGE_PRIME + asked.starts) % _N_RANDOM]
+
+
+def _random_rows(seed: np.random.SeedSequence, n: int) -> FloatArray:
+    rows = np.random.default_rng(seed).standard_normal((n, _RANDOM_DIM), dtype=np.float32)
+    unit: FloatArray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def _is_made_by(checkpoint: Checkpoint, fingerprint: str) -> bool:
+    """Whether the model's trunk made vectors of this fingerprint; yes where the file does not say."""
+    if checkpoint.card.architecture == HEAD:
+        _, is_said, trunk = checkpoint.card.created_from.rpartition("; trunk ")
+        return not is_said or fingerprint.startswith(trunk)
+    return fingerprint in trunk_fingerprints(checkpoint)
+
+
+# The test set of an evaluation: passages and entries, which of them a protocol asks for, and who signs.
+
+
+TestProtocol = Literal["seen", "unseen", "all"]
+DictionaryWords = Literal["limited", "full"]
+_VIDEO_OF = re.compile(r"(.*) at \d+\.\d{3} s, .* at frame \d+", re.DOTALL)  # a passage's name, see learning.passages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestFiles:
+    """Where the test set is: material made before, or a corpus and a dictionary to make it from."""
+
+    __test__ = False  # a name that pytest would collect
+
+    material: Path | None = None
+    corpus: Path | None = None  # beside material, it says who signs
+    dictionary: Path | None = None  # beside material, it says which words share a sign
+    corpus_split: str = "test"  # of the corpus: only these videos; "": all
+    store: Path | None = None
+    isolated: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolChoice:
+    """What is tested, and against what."""
+
+    name: TestProtocol = "all"
+    split: Path | None = None  # a split file; None: that of the run
+    dictionary_words: DictionaryWords = "limited"  # entries of the test words, or of all words
+    min_confidence: float = TEST_CONFIDENCE  # of the annotations (Paper 4.1)
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        if self.name not in ("seen", "unseen", "all"):
+            raise InputError(f"--protocol {self.name}", "is no protocol", "choose seen, unseen or all")
+        if self.dictionary_words not in ("limited", "full"):
+            raise InputError(f"--dictionary-words {self.dictionary_words}", "is none", "choose limited or full")
+        if not 0 <= self.min_confidence <= 1 or self.stride < 1:
+            what = f"a confidence of {self.min_confidence}, a stride of {self.stride}"
+            raise InputError("protocol", what, "a confidence lies from 0 to 1, a stride is at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TestSet:
+    """What is scored."""
+
+    __test__ = False
+
+    material: Material
+    places: Ints  # of the passages that are tested
+    entry_rows: Ints  # of the material: the gallery, in order
+    units: tuple[str, ...]  # of every passage of the material: who signs it, or else its video
+    unit: Literal["signer", "video"]
+    same_sign: Synonyms = field(default_factory=Synonyms)  # words under which the dictionary files one sign
+    notes: tuple[str, ...] = ()
+
+    @property
+    def gallery_words(self) -> Ints:
+        """(E,) of the gallery."""
+        return self.material.entry_word[self.entry_rows]
+
+
+def open_test_set(
+    files: TestFiles, choice: ProtocolChoice, model: Model, store: FeatureStore | None, progress: Progress
+) -> TestSet:
+    """Read or make the test set, and choose what the protocol asks for; it may be used while the store is open."""
+    dictionary = read_dictionary(files.dictionary).dictionary if files.dictionary is not None else None
+    if files.material is not None:
+        material, notes = read_material(files.material), _notes_on(files.material, model)
+    else:
+        material, notes = _made(files, dictionary, model, store, progress)
+    wanted = tested_words(material, _test_words(choice, model))
+    passages = material.passages
+    is_asked, is_sure = np.isin(passages.label, wanted), passages.confidence >= np.float32(choice.min_confidence)
+    if not (is_asked & is_sure).any():
+        what = f"{len(passages)} passages, {int(is_asked.sum())} of the test words, none of them with a confidence of "
+        raise InputError("test set", f"{what}at least {choice.min_confidence:g}", "check --split and --confidence")
+    rows = np.arange(len(material.entry_word))
+    if choice.dictionary_words == "limited":
+        rows = rows[np.isin(material.entry_word, wanted)]
+    if n_unsure := int((is_asked & ~is_sure).sum()):
+        notes += (f"{n_unsure} passages left out: confidence below {choice.min_confidence:g}",)
+    units, unit = _units(material, files.corpus)
+    return TestSet(
+        material=material,
+        places=np.flatnonzero(is_asked & is_sure),
+        entry_rows=rows,
+        units=units,
+        unit=unit,
+        same_sign=dictionary_synonyms(dictionary) if dictionary is not None else Synonyms(),
+        notes=notes,
+    )
+
+
+def _test_words(choice: ProtocolChoice, model: Model) -> tuple[Word, ...] | None:
+    """The test words of the split; None for all."""
+    if choice.name == "all":
+        return None
+    config = model.config
+    trained = {"all": "seen", "train": "unseen"}[config.training_words] if config is not None else choice.name
+    if trained != choice.name:
+        what = f"was trained with training_words = {config.training_words if config else ''}: its test words are "
+        raise InputError(model.name, f"{what}{trained}", f"use --protocol {trained}, or train another run")
+    return _split(choice, model).test
+
+
+def _split(choice: ProtocolChoice, model: Model) -> WordSplit:
+    path = choice.split or (model.config.split if model.config is not None else None)
+    if path is None:
+        fix = "name its file with --split, or use --protocol all"
+        raise InputError(f"--protocol {choice.name}", "needs the split into training and test words", fix)
+    return read_split(path)
+
+
+def _notes_on(folder: Path, model: Model) -> tuple[str, ...]:
+    """Whether a run was tested, or even trained, on this material."""
+    if model.run is None or not model.run.data.is_file():
+        return ()
+    known, own = read_json(model.run.data), file_sha256(folder / "material.json")
+    if not isinstance(known, dict):
+        raise InputError(model.run.data, "holds no checksums", "train the run again")
+    if known.get("train") == own:
+        return ("this is the material the run was trained on: the figures say nothing about new signing",)
+    return ("this is not the test material of the run",) if known.get("test", own) != own else ()
+
+
+def _made(
+    files: TestFiles, dictionary: Dictionary | None, model: Model, store: FeatureStore | None, progress: Progress
+) -> tuple[Material, tuple[str, ...]]:
+    """Make test material; vectors are taken from the store where they are there."""
+    if files.corpus is None or dictionary is None:
+        fix = "name --test MATERIAL, or --corpus and --dictionary"
+        raise InputError("test set", "there is nothing to test on", fix)
+    if model.path is None or model.checkpoint is None or model.checkpoint.card.architecture == HEAD:
+        raise InputError(model.name, "sees no video", "name test material that was made before: --test MATERIAL")
+    trunk = load_trunk(str(model.path))
+    sources = MaterialSources(corpus=read_corpus(files.corpus), dictionary=dictionary, model=trunk, store=store)
+    options = MaterialOptions(split=files.corpus_split, isolated=files.isolated)
+    made = make_training_material(sources, options, progress)
+    return made.material, made.lines()[1:]
+
+
+def _units(material: Material, corpus: Path | None) -> tuple[tuple[str, ...], Literal["signer", "video"]]:
+    """Who signs each passage, if the corpus says so for all; else the videos."""
+    names = material.passages.names
+    if corpus is not None:
+        signer_of = {episode.video_id: episode.signer for episode in read_corpus(corpus).episodes}
+        found = [_VIDEO_OF.fullmatch(name) for name in names]
+        signers = tuple(signer_of.get(match[1], "") if match else "" for match in found)
+        if all(signers):
+            return signers, "signer"
+    return tuple(f"video {track}" for track in material.passages.track), "video"
+
 
 N_LISTED = 10  # decisions about each passage, beside those about the entries of its word
 SAME_SIGN = "nothing: one sign"

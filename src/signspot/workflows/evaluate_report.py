@@ -7,23 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.atomic import atomic_output
-from signspot.evaluation.curves import false_alarms_per_hour
-from signspot.evaluation.decisions import CaseKind
 from signspot.evaluation.intervals import Interval
-from signspot.formats.evaluation_decisions import DecisionNames, write_decisions
-from signspot.formats.evaluation_page import (
-    EvaluationPage,
-    PageFigure,
-    PageSection,
-    PageTable,
-    write_evaluation_page,
-)
-from signspot.formats.new_folder import new_folder, refuse_folder
-from signspot.formats.safe_json import write_json
-from signspot.media.plot_evaluation import CaseFigure, case_png, ranking_png, search_png
-from signspot.workflows.evaluate import N_LISTED, CaseCurves, Evaluation
-from signspot.workflows.evaluate_spotting import ALARM_RATES
+from signspot.evaluation.localisation import false_alarms_per_hour
+from signspot.evaluation.protocol import CaseKind
+from signspot.figures.evaluation import CaseFigure, case_png, ranking_png, search_png
+from signspot.files.atomic import atomic_output, new_folder, refuse_folder
+from signspot.files.json import write_json
+from signspot.files.pages import EvaluationPage, PageFigure, PageSection, PageTable, write_evaluation_page
+from signspot.stores.truth import DecisionNames, write_decisions
+from signspot.workflows.evaluate import ALARM_RATES, N_LISTED, CaseCurves, Evaluation
 
 SCORES, DECISIONS, CURVES, SEARCH, PAGE = "scores.json", "decisions.parquet", "curves.png", "search.png", "index.html"
 _OWN_FILES = frozenset((SCORES, DECISIONS, CURVES, SEARCH, PAGE))

@@ -7,22 +7,20 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from signspot.domain.dictionary import Dictionary, Entry
+from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.tracks import Pixels
+from signspot.embedding.entries import SignModel, shelf_of, sign_embedder
+from signspot.embedding.model import LANDMARK_MODEL, Progress
+from signspot.embedding.zoo import chosen_model, kept_for
 from signspot.errors import InputError
-from signspot.formats.friends_page import FriendsCard, FriendsGroup, write_friends_page
-from signspot.formats.manifests import read_dictionary
-from signspot.formats.new_folder import new_folder
-from signspot.formats.spreadsheet import write_csv
-from signspot.media.paired_sheet import Pair, jpeg_strip, paired_sheet
-from signspot.media.thumbnails import write_picture
-from signspot.models.zoo import LANDMARK_MODEL
-from signspot.spotting.false_friends import FriendOptions, Friends, Relation, friends
-from signspot.workflows.clip_pictures import entry_pictures
-from signspot.workflows.default_model import chosen_model, kept_for
-from signspot.workflows.entry_shelf import shelf_of
-from signspot.workflows.sign_vectors import SignModel, sign_embedder
-from signspot.workflows.tracks import Progress
+from signspot.figures.sheets import Pair, jpeg_strip, paired_sheet
+from signspot.files.atomic import new_folder
+from signspot.files.pages import FriendsCard, FriendsGroup, write_friends_page
+from signspot.files.tables import write_csv
+from signspot.media.frames import write_picture
+from signspot.spotting.friends import FriendOptions, Friends, Relation, friends
+from signspot.stores.dictionary import read_dictionary
+from signspot.workflows.footage import entry_pictures
 
 TABLE, SHEET, PAGE = "friends.csv", "friends.png", "friends.html"
 OWN_FILES = frozenset((TABLE, SHEET, PAGE))

@@ -6,24 +6,19 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from signspot.domain.boxes import SignerBox
-from signspot.domain.dictionary import Dictionary, Entry
+from signspot.domain.recordings import Dictionary, Entry, SignerBox
 from signspot.domain.tracks import Embedder, Pixels
+from signspot.embedding.entries import FilledShelf, SignModel, SignReading, shelf_of, sign_embedder, signs_of
+from signspot.embedding.model import LEFT_OUT, Progress, SignEmbedder, sees_landmarks
+from signspot.embedding.zoo import chosen_model, kept_for, load_model
 from signspot.errors import InputError
-from signspot.features.stages import sees_landmarks
-from signspot.formats.manifests import read_dictionary
-from signspot.media.contact_sheet import SheetRow, contact_sheet
-from signspot.media.thumbnails import write_picture
+from signspot.figures.sheets import SheetRow, contact_sheet
+from signspot.media.frames import write_picture
 from signspot.media.trim import Trim
-from signspot.models.zoo import load_model
-from signspot.spotting.false_friends import Shelf
+from signspot.spotting.friends import Shelf
 from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
-from signspot.workflows.clip_pictures import entry_pictures
-from signspot.workflows.default_model import chosen_model, kept_for
-from signspot.workflows.entry_shelf import FilledShelf, shelf_of
-from signspot.workflows.entry_vectors import LEFT_OUT
-from signspot.workflows.sign_vectors import SignEmbedder, SignModel, SignReading, sign_embedder, signs_of
-from signspot.workflows.tracks import Progress
+from signspot.stores.dictionary import read_dictionary
+from signspot.workflows.footage import entry_pictures
 
 NO_MATCH = "no good match: no sign looks enough like the recording"
 # The least cosine with the direction of a learned word. Of clips by signers never seen, 72% of the first guesses above

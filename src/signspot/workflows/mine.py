@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path, PurePosixPath
 
-from signspot.atomic import atomic_output, explained
-from signspot.domain.dictionary import Dictionary, Entry, Signer
-from signspot.domain.spans import FRAME_MS
+from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
+from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.domain.words import Word
+from signspot.embedding.model import Progress
 from signspot.errors import FormatError, InputError
-from signspot.formats.dictionary_additions import add_entries, manifest_of
-from signspot.formats.manifests import read_dictionary
-from signspot.formats.mined_table import MinedExample, read_mined, write_mined
-from signspot.formats.new_folder import new_folder
-from signspot.media.reader import media_sha256
-from signspot.spotting.mining import Diversity, diverse
-from signspot.spotting.occurrences import Occurrence
-from signspot.workflows.evidence import Evidence, EvidenceOptions, gather_evidence, safe_name, write_evidence_sheet
-from signspot.workflows.footage import FailedVideo, FootageRequest, SearchedVideo, prepare_search, search
-from signspot.workflows.tracks import Progress
+from signspot.files.atomic import atomic_output, explained, new_folder, safe_name
+from signspot.files.tables import RIGHTS_FIELDS, Fields, Record, csv_records, rights_fields, write_csv
+from signspot.media.video import media_sha256
+from signspot.spotting.peaks import Occurrence
+from signspot.spotting.variants import Diversity, diverse
+from signspot.stores.dictionary import add_entries, manifest_of, read_dictionary
+from signspot.workflows.footage import (
+    Evidence,
+    EvidenceOptions,
+    FailedVideo,
+    FootageRequest,
+    SearchedVideo,
+    gather_evidence,
+    prepare_search,
+    search,
+    write_evidence_sheet,
+)
 
 TABLE, SHEET, CLIPS = "mined.csv", "mined.png", "clips"
 OWN_FILES = frozenset((TABLE, SHEET, CLIPS))
@@ -229,3 +236,90 @@ def _copy(clip: Path, target: Path) -> None:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# The table of mined examples: one row for each clip, with a column `accepted` for a person to fill in.
+#
+# Beside the clip stands all that is known about it, so that an accepted row becomes an entry of a dictionary later and
+# on another machine, as long as the clip lies where the table says.
+
+
+_TEXTS = ("spotting_id", "video_id", "entry_id", "variant", "type_id", "signer", "language", "remark")
+_FIELDS = Fields(
+    ("accepted", "word", "file"),
+    ("rank", "start_ms", "stop_ms", "cosine", "word_language", *_TEXTS, *RIGHTS_FIELDS),
+)
+_COLUMNS = (
+    "accepted", "rank", "word", "variant", "cosine", "file", "video_id", "start_ms", "stop_ms", "signer", "language",
+    "entry_id", "type_id", "spotting_id", *RIGHTS_FIELDS, "remark",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinedExample:
+    """One row."""
+
+    word: Word
+    file: str  # the clip, a path from the table; "" where its rights allow none
+    accepted: bool | None = None  # None: nobody has looked at it
+    rank: int = 0
+    cosine: float = 0.0
+    start_ms: int = 0
+    stop_ms: int = 0
+    spotting_id: str = ""
+    video_id: str = ""
+    entry_id: str = ""  # the dictionary clip it was found by
+    variant: str = ""
+    type_id: str = ""
+    signer: str = ""
+    language: str = ""
+    rights: Rights = field(default_factory=Rights)
+    remark: str = ""
+
+
+def write_mined(examples: Iterable[MinedExample], path: Path, *, overwrite: bool = False) -> None:
+    """Write the table."""
+    write_csv(_COLUMNS, (_cells(example) for example in examples), path, overwrite=overwrite)
+
+
+def read_mined(path: Path) -> tuple[MinedExample, ...]:
+    """Read a table again, as a spreadsheet may have left it."""
+    found: list[MinedExample] = []
+    records = csv_records(path, _FIELDS)
+    serious = [problem for problem in records.problems if not problem.is_remark]
+    if serious:
+        raise FormatError(serious[0].where, serious[0].what, serious[0].fix)
+    for row in records.rows:
+        try:
+            found.append(_example_of(row))
+        except ValueError as error:
+            raise FormatError(row.where, str(error), "correct the row") from error
+    return tuple(found)
+
+
+def _cells(example: MinedExample) -> list[str]:
+    said = {True: "yes", False: "no", None: ""}
+    values: dict[str, object] = {name: getattr(example, name) for name in _COLUMNS if hasattr(example, name)}
+    rights = rights_fields(example.rights)
+    values |= {name: said[value] if isinstance(value, bool) else value for name, value in rights.items()}
+    values |= {"accepted": said[example.accepted], "cosine": f"{example.cosine:.4f}"}
+    return [str(values.get(name, "")) for name in _COLUMNS]
+
+
+def _example_of(row: Record) -> MinedExample:
+    rights, problems = row.rights()
+    if problems:
+        raise ValueError(problems[0].what)
+    start, stop, rank, cosine = (row.number(name) or 0 for name in ("start_ms", "stop_ms", "rank", "cosine"))
+    texts = {name: row.text(name) for name in _TEXTS}
+    return MinedExample(
+        word=row.word(row.text("language")),
+        file=row.text("file"),
+        accepted=row.claim("accepted"),
+        rank=int(rank),
+        cosine=float(cosine),
+        start_ms=int(start),
+        stop_ms=int(stop),
+        rights=rights,
+        **texts,
+    )

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from signspot.atomic import output_folder, refuse_unwritable
+from signspot.embedding.model import Progress
+from signspot.embedding.zoo import MODEL_SUFFIX, KnownModel, known_models, refuse_name
 from signspot.errors import EnvironmentProblem, SignspotError, readable_size
+from signspot.files.atomic import output_folder, refuse_unwritable
+from signspot.files.download import BASE_URL, DOWNLOADS, Download, fetch
 from signspot.models.checkpoints import ImportOptions, ImportReport, import_checkpoint
-from signspot.models.downloads import BASE_URL, DOWNLOADS, Download, fetch
-from signspot.models.zoo import SUFFIX, KnownModel, known_models, refuse_name
-from signspot.workflows.tracks import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def import_model(source: Path, folder: Path, name: str, options: ImportOptions =
     """Read old weights safely, or take a model of ours, and keep it under the name `name`."""
     refuse_name(name)
     _make(folder)
-    path = folder / f"{name}{SUFFIX}"
+    path = folder / f"{name}{MODEL_SUFFIX}"
     return Brought(path, import_checkpoint(source, path, options))
 
 

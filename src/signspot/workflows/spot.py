@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.boxes import SignerBox
-from signspot.domain.corpus import Episode, Subtitle
-from signspot.domain.dictionary import Dictionary, Entry
+from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox, Subtitle
 from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
-from signspot.domain.spans import FRAME_MS, MillisSpan
+from signspot.domain.time import FRAME_MS, MillisSpan
 from signspot.domain.tracks import Embedder, EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack
-from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
+from signspot.domain.words import MAX_WORD_LENGTH, Synonyms, Vocabulary, Word, normalise
+from signspot.embedding.entries import ViewOptions, best_view, entry_views
+from signspot.embedding.model import LEFT_OUT, Progress, VideoTrack, filed_under, store_at
+from signspot.embedding.pictures import ExtractOptions, is_stored, quick_track_of, track_of, vectors_of
 from signspot.errors import InputError, UnknownWord, VideoError
-from signspot.evaluation.presence import Calibration
-from signspot.features.extract import ExtractOptions
-from signspot.features.stages import filed_under
+from signspot.evaluation.calibration import Calibration
+from signspot.files.intake import bounded_lines, open_text
 from signspot.media.reader import shared_decoding
-from signspot.spotting.peaks import limited_to, peaking_inside, spottings_of
+from signspot.media.trim import trim_clip
+from signspot.spotting.peaks import Refinement, limited_to, peaking_inside, spottings_of
 from signspot.spotting.presence import Judge
-from signspot.spotting.queries import best_view
-from signspot.spotting.refine import Refinement
 from signspot.spotting.similarity import similarities
-from signspot.text.tokenise import find_words
-from signspot.workflows.entry_vectors import LEFT_OUT, vectors_of
-from signspot.workflows.entry_views import ViewOptions, entry_views
-from signspot.workflows.tracks import Progress, VideoTrack, is_stored, quick_track_of, store_at, track_of
+from signspot.stores.calibration import check_fingerprint
+from signspot.stores.dictionary import read_dictionary
+from signspot.text.words import find_words
 
 _WORDS_WANTED = "name the words to look for, or a file of them with --words, or give --subtitles to take theirs"
 
@@ -271,13 +269,6 @@ class _Search:
         return dataclasses.replace(answer, spottings=spottings)
 
 
-def check_fingerprint(calibration: Calibration, model: Embedder) -> None:
-    """Refuse a calibration that was fitted for another model."""
-    if calibration.fingerprint != model.fingerprint:
-        what = f"was fitted for another model than {model.name!r}: its probabilities would mean nothing"
-        raise InputError(f"calibration {calibration.name}", what, "run `signspot calibrate` for this model")
-
-
 def _read(
     episode: Episode, query: Query, model: Embedder, options: SpotOptions, progress: Progress | None
 ) -> VideoTrack:
@@ -329,3 +320,88 @@ def _nearest(subtitles: tuple[Subtitle, ...], found: Spotting) -> Subtitle:
     """The subtitle whose middle lies closest to the middle of the finding."""
     middle = found.span_ms.start + found.span_ms.stop
     return min(subtitles, key=lambda s: abs(s.span_ms.start + s.span_ms.stop - middle))
+
+
+# What is looked for: words of a dictionary, and clips that somebody has of a sign.
+
+
+_MOST_WORDS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """The entries to compare with, the words to look for, and what had to be left out."""
+
+    dictionary: Dictionary
+    words: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+    clip_ids: tuple[str, ...] = ()  # of the entries that are no part of the dictionary
+
+
+def query_shelf(dictionary: Path | None, clips: Sequence[Path], words: Sequence[str]) -> Shelf:
+    """The dictionary, with the clips added as one more sign that is named after the first of them."""
+    if dictionary is None and not clips:
+        raise InputError("dictionary", "none given", "name one with --dictionary, or clips of a sign with --query")
+    if dictionary is None and words:
+        raise InputError(words[0], "a word is looked up in a dictionary", "name one with --dictionary")
+    source = None if dictionary is None else read_dictionary(dictionary)
+    known = () if source is None else tuple(source.dictionary)
+    problems = [] if source is None else [one for one in source.problems if not one.is_remark]
+    said = tuple(f"{LEFT_OUT}{problem}" for problem in problems)
+    if not clips:
+        return Shelf(Dictionary.of("", ()) if source is None else source.dictionary, tuple(words), said)
+    word = _clip_word(clips[0], {entry.word for entry in known})
+    taken = {entry.entry_id for entry in known}
+    shown = [Entry(entry_id=_unused(clip.stem, taken), word=word, video=clip) for clip in clips]
+    asked = f"query {', '.join(clip.name for clip in clips)}"  # which a result is explained by later
+    name = asked if source is None else f"{source.dictionary.name} and {asked}"
+    folder = None if source is None else source.dictionary.folder
+    ids = tuple(entry.entry_id for entry in shown)
+    return Shelf(Dictionary.of(name, (*known, *shown), folder), (*words, word), said, ids)
+
+
+def without_still_ends(shelf: Shelf, *, isolated: bool = True) -> Shelf:
+    """The same with the clips cut to what moves: their still ends are in no video."""
+    said: list[str] = []
+    entries: list[Entry] = []
+    for entry in shelf.dictionary:
+        if entry.entry_id in shelf.clip_ids and entry.video is not None:
+            trim = trim_clip(entry.video, isolated=isolated)
+            said += [f"{entry.video}: {trim.remark}"] if trim.remark else []
+            entry = replace(entry, kept=trim.kept if len(trim.kept) else None)
+        entries.append(entry)
+    dictionary = Dictionary.of(shelf.dictionary.name, entries, shelf.dictionary.folder)
+    return replace(shelf, dictionary=dictionary, problems=(*shelf.problems, *said))
+
+
+def read_words(path: Path) -> tuple[str, ...]:
+    """The words of a text file, one a line; empty lines and those that begin with # are passed over."""
+    words: list[str] = []
+    with open_text(path) as file:
+        for line in bounded_lines(file, path):
+            if (text := line.strip()) and not text.startswith("#"):
+                words.append(text)
+            if len(words) > _MOST_WORDS or len(text) > MAX_WORD_LENGTH:
+                raise InputError(path, "is no list of words", "write one word on each line")
+    if not words:
+        raise InputError(path, "holds no word", "write one word on each line")
+    return tuple(words)
+
+
+def _clip_word(clip: Path, words: set[Word]) -> Word:
+    """The name of the clip, if no word of the dictionary has it already."""
+    try:
+        word = normalise(clip.stem)
+    except ValueError:
+        word = normalise("query")
+    return word if word not in words else normalise(f"query {word}")
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    number = 1
+    unused = name or "query"
+    while unused in taken:
+        number += 1
+        unused = f"{name}-{number}"
+    taken.add(unused)
+    return unused

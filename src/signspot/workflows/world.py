@@ -13,34 +13,29 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.atomic import names_in, output_folder
-from signspot.domain.boxes import SignerBox
-from signspot.domain.corpus import Episode, Rights
-from signspot.domain.dictionary import Dictionary, Entry
-from signspot.domain.spans import FRAME_MS, TimeAxis
+from signspot.domain.landmarks import SignerLandmarks
+from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, SignerBox
+from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack
+from signspot.embedding.model import Progress
 from signspot.errors import InputError
-from signspot.formats.corpus_source import CorpusSource, TimedAnnotation, write_corpus_manifest
-from signspot.formats.dictionary_source import write_dictionary_manifest
-from signspot.formats.pose_files import SUFFIX, landmarks_beside, write_pose
-from signspot.formats.safe_json import read_json, write_json
-from signspot.formats.subtitle_files import write_subtitles
-from signspot.formats.truth import SignedSign, write_truth
+from signspot.files.atomic import names_in, output_folder
+from signspot.files.json import read_json, write_json
+from signspot.formats.captions import write_subtitles
+from signspot.formats.pose import POSE_SUFFIX, landmarks_beside, write_pose
 from signspot.interrupts import at_interruption, end_at_once, undisturbed
-from signspot.learning.splits import WordSplit, write_split
-from signspot.media.landmark_layout import SignerLandmarks
+from signspot.learning.material import WordSplit, write_split
 from signspot.media.writer import VideoWriter
-from signspot.workflows.tracks import Progress
-from signspot.world.baseline import raw_joint_scores
+from signspot.stores.corpus import CorpusSource, TimedAnnotation, write_corpus_manifest
+from signspot.stores.dictionary import write_dictionary_manifest
+from signspot.stores.truth import SignedSign, write_truth
 from signspot.world.broadcast import EpisodePerformance
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
+from signspot.world.measure import Comparison, raw_joint_scores, world_statistics
 from signspot.world.motion import Performance
-from signspot.world.presets import preset_named
-from signspot.world.preview import write_preview
-from signspot.world.render import SIDE, render_frames
-from signspot.world.render_scene import Broadcast, Scene
+from signspot.world.render import SIDE, Broadcast, Scene, render_frames, write_preview
+from signspot.world.settings import preset_named
 from signspot.world.simulation import World
-from signspot.world.statistics import Comparison, world_statistics
 
 _RIGHTS = Rights(
     holder="signspot",
@@ -181,7 +176,7 @@ def _write_landmarks(points: FloatArray, video: Path, side: int) -> None:
     """Landmarks (n_frames, 258) as a detector would give them, beside the video they belong to."""
     axis = TimeAxis(np.arange(len(points), dtype=np.float64) * FRAME_MS)
     landmarks = SignerLandmarks(LandmarkTrack(video.stem, axis, points), side, side)
-    write_pose(landmarks, video.with_suffix(SUFFIX), overwrite=True)
+    write_pose(landmarks, video.with_suffix(POSE_SUFFIX), overwrite=True)
 
 
 def _film(performance: Performance, scene: Scene | None, path: Path, side: int) -> None:

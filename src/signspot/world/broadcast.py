@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from signspot.domain.corpus import Annotation, Passage, Subtitle
-from signspot.domain.spans import FRAME_MS, FrameSpan, MillisSpan
+from signspot.domain.recordings import Annotation, Passage, Subtitle
+from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan
 from signspot.domain.words import Word
-from signspot.world.difficulty import Difficulty
-from signspot.world.lexicon import Lexicon, Sense
+from signspot.world.lexicon import Form, Hands, Lexicon, Pool, Sense, Sentence, draw_sentence
 from signspot.world.motion import (
     Performance,
     Plan,
@@ -27,9 +26,8 @@ from signspot.world.motion import (
     timed,
     varied,
 )
-from signspot.world.phonology import Form, Hands
-from signspot.world.sentences import Pool, Sentence, draw_sentence
-from signspot.world.signers import Signer
+from signspot.world.people import Signer
+from signspot.world.settings import Difficulty
 
 _SIGNED = 0.74  # share of subtitle words that are signed
 _EXTRA = 0.9  # signs per subtitle that no subtitle mentions

@@ -6,18 +6,19 @@ Forms repeat only where this module plants it: synonyms share a form, the second
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from itertools import accumulate, zip_longest
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.words import Word
+from signspot.domain.words import Word, normalise
 from signspot.errors import InputError
-from signspot.world.chance import chance
-from signspot.world.difficulty import Difficulty
-from signspot.world.phonology import Form, compound, minimal_partner, random_form
-from signspot.world.words import Lemma
+from signspot.world.settings import Difficulty, chance
 
 Ints = npt.NDArray[np.int64]
 
@@ -152,3 +153,485 @@ def _second_language(
                 friends += [FalseFriend(form_id, word, lemma.word) for word in sorted(words_of[form_id])]
         other[lemma.word] = _senses(lemma.word, [form_id])
     return other, tuple(friends)
+
+
+# What signs are made of: handshapes, locations, orientations and paths, and the forms they combine to.
+#
+# Everything is told for the dominant hand of a right-hander; the other hand is its mirror image. Body coordinates: the
+# unit is the signer's shoulder width, the origin lies between the shoulders, x grows to the signer's left (the right
+# of the picture), y grows downward, z grows away from the camera. Angles are in radians unless a name says degrees.
+
+
+_T = TypeVar("_T")
+Floats = npt.NDArray[np.float64]
+
+FINGER_ANGLES = 20  # thumb, index, middle, ring, little: three flexions and a spread each
+
+# Flexion of the three joints of a finger in degrees: extended, fist, curved, bent, hooked, round, slightly bent.
+_FINGER = {
+    "E": (2, 4, 2),
+    "F": (88, 100, 62),
+    "C": (32, 48, 30),
+    "B": (82, 6, 4),
+    "H": (8, 88, 58),
+    "O": (58, 52, 34),
+    "S": (38, 8, 4),
+}
+# Thumb: opposition, flexion of two joints, and abduction from the index finger, in degrees.
+_THUMB = {"o": (8, 0, 0, 62), "a": (5, 8, 5, 12), "x": (62, 48, 40, 18), "p": (72, 22, 18, 34)}
+_SPREAD = (1.0, 0.25, -0.5, -1.35)  # of index to little finger, times the spread of the shape
+
+# Thumb, four fingers, and how far the fingers spread (degrees).
+_SHAPES = {
+    "fist": ("xFFFF", 0), "side-thumb": ("aFFFF", 0), "thumb-up": ("oFFFF", 0), "flat": ("aEEEE", 0),
+    "flat-tucked": ("xEEEE", 0), "five": ("oEEEE", 13), "four": ("xEEEE", 12), "claw": ("oHHHH", 11),
+    "c": ("pCCCC", 2), "o": ("pOOOO", 0), "index": ("xEFFF", 0), "l": ("oEFFF", 0), "v": ("xEEFF", 15),
+    "u": ("xEEFF", 0), "three": ("oEEFF", 14), "w": ("xEEEF", 13), "little": ("xFFFE", 0), "y": ("oFFFE", 6),
+    "horns": ("xEFFE", 4), "l-y": ("oEFFE", 5), "bent-v": ("xHHFF", 13), "hook": ("xHFFF", 0),
+    "hook-l": ("oHFFF", 0), "ring": ("pOEEE", 11), "eight": ("pEOEE", 10), "bent": ("aBBBB", 0),
+    "beak": ("pBBBB", 0), "small-c": ("pCFFF", 0), "pinch": ("pBFFF", 0), "k": ("pESFF", 8),
+    "double-ring": ("pOOEE", 9), "bent-three": ("oHHFF", 12),
+}  # fmt: skip
+SHAPES = tuple(_SHAPES)
+
+# Where the middle of the palm goes.
+_LOCATIONS = {
+    "forehead": (-0.06, -1.00, -0.42), "temple": (-0.32, -0.90, -0.26), "eye": (-0.14, -0.80, -0.44),
+    "nose": (0.00, -0.68, -0.48), "cheek": (-0.26, -0.62, -0.34), "ear": (-0.42, -0.74, -0.10),
+    "mouth": (-0.03, -0.52, -0.48), "chin": (-0.02, -0.36, -0.44), "neck": (-0.06, -0.14, -0.36),
+    "shoulder": (-0.44, 0.04, -0.28), "far-shoulder": (0.36, 0.06, -0.36), "chest": (-0.08, 0.34, -0.38),
+    "far-chest": (0.22, 0.40, -0.42), "belly": (-0.04, 0.86, -0.44), "upper-arm": (0.46, 0.42, -0.34),
+    "before-face": (-0.16, -0.50, -0.86), "high-space": (-0.52, -0.34, -0.74), "middle-space": (-0.22, 0.42, -0.86),
+    "side-space": (-0.72, 0.26, -0.60), "low-space": (-0.26, 0.90, -0.66), "far-space": (0.26, 0.36, -0.80),
+}  # fmt: skip
+LOCATIONS = tuple(_LOCATIONS)
+
+# Degrees (swing, tilt, roll): fingers up and palm to the camera, then rolled about the fingers (90: palm to the other
+# side, 180: to the signer), swung in the picture (90: fingers to the other side), tilted about x (90: up is forward).
+_ORIENTATIONS = {
+    "up-out": (8, 10, 5), "up-in": (10, 5, 172), "up-side": (5, 12, 90), "forward-down": (12, 76, 0),
+    "forward-side": (10, 72, 88), "forward-up": (10, 78, 176), "side-in": (72, 5, 170), "side-down": (72, 72, 0),
+    "side-up": (66, 76, 172), "down-in": (8, 142, 4),
+}  # fmt: skip
+ORIENTATIONS = tuple(_ORIENTATIONS)
+
+# Where a path goes and to which side it bows. Those in depth also rise or fall: a camera in front must see them.
+_DIRECTIONS = {
+    "up": ((0, -1, 0), (0, 0, -1)), "down": ((0, 1, 0), (0, 0, -1)), "across": ((1, 0, 0), (0, -1, 0)),
+    "outward": ((-1, 0, 0), (0, -1, 0)),
+    "forward": ((0, 0.7, -1), (0, -1, -0.7)), "back": ((0.2, -0.7, 1), (-1, 0, 0.2)),
+    "diagonal": ((0.7, 0.7, 0), (0.7, -0.7, 0)),
+}  # fmt: skip
+DIRECTIONS = tuple(_DIRECTIONS)
+
+PATHS = ("straight", "arc", "circle", "zigzag", "tap", "hold")
+_PLACE = 0.36  # every form has its own place around the middle of its location
+_PLACE_AT_BASE = 0.1  # a hand stays with its base
+SIZES = (0.2, 0.36, 0.56)  # shoulder widths
+
+
+class Hands(StrEnum):
+    """What the other hand does."""
+
+    ONE = "one"
+    SYMMETRIC = "symmetric"
+    ALTERNATING = "alternating"
+    BASE = "base"  # it holds still under or behind the dominant hand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stroke:
+    """One posture and its movement."""
+
+    shape: str
+    final_shape: str
+    location: str
+    place: tuple[float, float, float] = (0.0, 0.0, 0.0)  # from the middle of the location, shoulder widths
+    orientation: str
+    final_orientation: str
+    path: str
+    direction: str
+    size: int  # of SIZES
+    repetitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a sign is performed: one stroke, or two of a compound."""
+
+    strokes: tuple[Stroke, ...]
+    hands: Hands = Hands.ONE
+    base_shape: str = "flat"  # of the other hand where it is a base
+
+
+_SHAPE_CHANGES = (("fist", "five"), ("o", "five"), ("flat", "bent"), ("beak", "five"), ("claw", "fist"),
+                  ("v", "bent-v"), ("index", "hook"), ("five", "beak"), ("l", "pinch"),
+                  ("three", "bent-three"))  # fmt: skip
+_HANDS = tuple(Hands)
+_BASES = ("flat", "fist", "index", "five", "c")
+
+
+def random_form(rng: np.random.Generator) -> Form:
+    """Draw a form of one stroke."""
+    hands = _pick(rng, _HANDS, (0.50, 0.24, 0.09, 0.17))
+    shape = final_shape = _pick(rng, SHAPES)
+    if rng.random() < 0.22:
+        shape, final_shape = _SHAPE_CHANGES[rng.integers(len(_SHAPE_CHANGES))]
+    orientation = final_orientation = _pick(rng, ORIENTATIONS)
+    if rng.random() < 0.18:
+        final_orientation = _pick(rng, ORIENTATIONS)
+    path = _pick(rng, PATHS, (0.32, 0.2, 0.15, 0.1, 0.15, 0.08))
+    if path == "hold" and shape == final_shape and orientation == final_orientation:
+        path = "tap"  # a sign moves
+    stroke = Stroke(
+        shape=shape,
+        final_shape=final_shape,
+        location="middle-space" if hands is Hands.BASE else _pick(rng, LOCATIONS),
+        place=_drawn_place(rng, _PLACE_AT_BASE if hands is Hands.BASE else _PLACE),
+        orientation=orientation,
+        final_orientation=final_orientation,
+        path=path,
+        direction=_pick(rng, DIRECTIONS),
+        size=int(rng.integers(len(SIZES))),
+        repetitions=_pick(rng, (1, 2, 3), (0.6, 0.3, 0.1)),
+    )
+    return Form((stroke,), hands, _pick(rng, _BASES) if hands is Hands.BASE else "flat")
+
+
+def minimal_partner(form: Form, rng: np.random.Generator) -> Form:
+    """A form that differs in one parameter of one stroke: handshape, location, orientation, or path."""
+    which = int(rng.integers(len(form.strokes)))
+    stroke = form.strokes[which]
+    kinds = ["shape", "orientation", "path"] + ["location"] * (form.hands is not Hands.BASE)
+    kind = _pick(rng, tuple(kinds))
+    if kind == "shape":
+        shape = _other(rng, SHAPES, stroke.shape)
+        changed = replace(stroke, shape=shape, final_shape=shape)
+    elif kind == "orientation":
+        orientation = _other(rng, ORIENTATIONS, stroke.orientation)
+        changed = replace(stroke, orientation=orientation, final_orientation=orientation)
+    elif kind == "location":
+        changed = replace(stroke, location=_other(rng, LOCATIONS, stroke.location))
+    else:
+        changed = replace(stroke, path=_other(rng, PATHS[:-1], stroke.path))
+    return replace(form, strokes=(*form.strokes[:which], changed, *form.strokes[which + 1 :]))
+
+
+def compound(first: Form, second: Form) -> Form:
+    """Both forms after each other, with the hands of the second."""
+    return Form((first.strokes[0], second.strokes[-1]), second.hands, second.base_shape)
+
+
+def shape_angles(shape: str) -> Floats:
+    """(20,) the joint angles of a handshape."""
+    codes, spread = _SHAPES[shape]
+    rows = [(*_FINGER[code], spread * share) for code, share in zip(codes[1:], _SPREAD, strict=True)]
+    return np.radians(np.array([_THUMB[codes[0]], *rows], dtype=np.float64)).ravel()
+
+
+def location_point(location: str) -> Floats:
+    """(3,) where the palm goes."""
+    return np.array(_LOCATIONS[location], dtype=np.float64)
+
+
+def orientation_angles(orientation: str) -> Floats:
+    """(3,) swing, tilt, roll."""
+    return np.radians(np.array(_ORIENTATIONS[orientation], dtype=np.float64))
+
+
+def path_axes(direction: str) -> tuple[Floats, Floats]:
+    """Two unit vectors (3,): where a path goes, and the side to which it bows."""
+    along, aside = (np.array(axis, dtype=np.float64) for axis in _DIRECTIONS[direction])
+    return along / np.linalg.norm(along), aside / np.linalg.norm(aside)
+
+
+def _drawn_place(rng: np.random.Generator, reach: float) -> tuple[float, float, float]:
+    x, y, z = np.round(rng.uniform(-reach, reach, 3), 3).tolist()
+    return x, y, 0.5 * z
+
+
+def _pick(rng: np.random.Generator, options: tuple[_T, ...], odds: tuple[float, ...] | None = None) -> _T:
+    if odds is None:
+        return options[int(rng.integers(len(options)))]
+    upto = tuple(accumulate(odds))
+    return options[bisect(upto, float(rng.random()) * upto[-1])]
+
+
+def _other(rng: np.random.Generator, options: tuple[str, ...], than: str) -> str:
+    return _pick(rng, tuple(option for option in options if option != than))
+
+
+# The English words of the world: plain ones by kind, and two-word names made of them.
+#
+# The list was written for this world, so it is the same everywhere and belongs to nobody else. About a thousand plain
+# words (lemmas) stand before thousands of compounds such as "school-teacher": the frequent words of a language are
+# short.
+
+
+_PEOPLE = """actor aunt baby baker boss boy brother builder butcher captain child cook cousin customer dancer daughter
+dentist doctor driver expert family farmer father friend gardener girl grandmother guest guide hero hunter judge king
+lawyer leader manager mayor minister mother neighbour nurse officer owner painter parent patient pilot player poet
+president prince prisoner queen reporter sailor scientist secretary singer sister soldier son student teacher tourist
+twin uncle visitor waiter winner worker writer"""
+_PLACES = """airport bank bathroom beach bedroom border bridge castle cave cellar church cinema city college corner
+country court desert factory farm field forest garden gate hall harbour hill home hospital hotel house island kitchen
+lake library market meadow mountain museum office palace park path playground pond prison pub restaurant river road
+roof school shop stadium station street studio theatre tower town tunnel valley village yard zoo"""
+_THINGS = """bag ball basket bed bell belt bicycle blanket boat book bottle bowl box brush bucket bus button camera
+candle car card chair clock coat computer cup curtain desk door drawer dress drum engine fence flag fork glove guitar
+hammer hat helmet jacket jar key kettle knife ladder lamp letter lock machine map mirror money needle newspaper page
+parcel pencil piano picture pillow pipe plane plate pocket pot present prize radio ring rope sail saw scarf ship shirt
+shoe shovel sock sofa spoon stamp suitcase sword table telephone television tent ticket towel toy train tray trousers
+truck umbrella wallet watch wheel window"""
+_STUFF = """brick cardboard clay coal copper cotton diamond glass gold iron leather metal paper plastic rubber sand
+silk silver steel stone wood wool"""
+_FOOD = """apple bacon banana bean beer berry biscuit bread butter cabbage cake carrot cheese cherry chicken chocolate
+coffee cream egg fish flour fruit garlic grape ham honey jam juice lemon lunch meal meat melon milk mushroom nut onion
+orange pasta pea peach pear pepper pie pizza plum potato pudding rice salad salt sandwich sauce sausage soup sugar tea
+tomato vegetable wine"""
+_ANIMALS = """ant bear bee bird bull butterfly camel cat cow crab crocodile dog donkey dragon duck eagle elephant fox
+frog giraffe goat hen horse insect kitten lamb lion monkey owl parrot pig pigeon puppy rabbit rat shark sheep snail
+snake spider squirrel swan tiger turtle whale worm zebra"""
+_BODY = """ankle arm beard blood bone brain cheek chest chin ear elbow eye face finger hair hand head heart knee leg
+lip lung mouth muscle neck nose shoulder skin stomach thumb toe tongue tooth wrist"""
+_NATURE = """branch cloud coast earth fire flood flower fog grass ice lightning moon ocean plant rain rainbow rock
+root sea seed shadow sky smoke snow star storm sun thunder tree water wave weather wind"""
+_TIMES = """autumn birthday century christmas easter evening friday holiday hour minute monday month morning night
+saturday season second spring summer sunday thursday tuesday wednesday week weekend winter year"""
+_DOINGS = """accident adventure art ballet battle business ceremony chess competition concert conversation course
+crime discussion exam exercise experiment festival football funeral game golf history hobby interview job journey
+language lesson magic marriage mathematics medicine meeting music opera party performance poetry politics project
+protest race rugby science show speech sport story strike surgery swimming tennis test tour trade traffic war
+wedding"""
+_IDEAS = """accent advantage advice age amount anger army attention attitude average beauty behaviour belief benefit
+bill budget career cause chance character choice circle colour comfort community company confidence connection culture
+damage danger deaf debate decision degree detail difference disease doubt dream duty economy edge education effort
+election emergency emotion energy environment error evidence example experience fact fear feeling flight freedom fuel
+fun future goal government group growth guilt habit happiness health height hope humour idea identity importance
+industry information injury insurance interest invention joke joy justice kind knowledge law level limit list luck map
+mark memory message method middle mind mistake mood name nation nature news noise number opinion opportunity order
+pain parliament part passion past peace pension percentage period permission plan population position poverty power
+pressure price pride problem process product profit progress promise purpose quality quantity question queue reason
+recipe religion rent report respect result risk role row rule safety salary secret sense service shape shock sign
+silence situation size skill smell society song sound space speed spirit square stage strength stress style subject
+success support surprise system talent task taste tax technology temperature theory topic trouble trust truth vaccine
+value victory view violence virus voice vote wage wealth weight wish word world"""
+_VERBS = """accept add admire admit agree allow announce answer appear apologise argue arrange arrive ask attack avoid
+bake beg begin believe belong blame boil borrow bounce breathe bring bury buy calculate call care carry catch
+celebrate change chase choose clap clean climb close collect communicate compare complain contain continue copy count
+cough crash create cry dance decide decorate defend deliver deny describe destroy dig disappear disappoint discover
+divide drag dream dress drink drop earn eat employ encourage enjoy enter escape examine expect explain explode fail
+fetch fight fill finish float fold follow forbid force forget forgive freeze frighten gather give grab greet grow
+guess happen hate heal help hide hire hurry identify ignore imagine improve include increase inform insult introduce
+invent invite join jump kick kill kiss kneel knit knock know laugh learn lend lift listen live look lose love marry
+measure mend move need obey offer open paint park pay persuade phone point pour practise pray predict prepare pretend
+prevent produce protect prove provide publish pull punish push reach realise receive recognise recommend reduce refuse
+relax remember remove rent repair repeat replace rescue return ride rush save scream search sell send separate serve
+share shave shout show sing sit sleep smile sneeze solve speak spell stare start steal stop stretch study suffer
+suggest surround survive suspect swallow swim talk teach tell think throw touch translate travel try type understand
+use vanish visit wait walk want warn wash waste welcome whisper win wipe wonder work worry wrap write yawn"""
+_ADJECTIVES = """afraid alone ancient angry annoyed awful bad beautiful big bitter black blind blue boring brave
+bright brown busy calm careful cheap clever cold comfortable common confused cool cruel curious dangerous dark dead
+deep delicious different difficult dirty dry early easy embarrassed empty equal excited expensive famous fast fat
+favourite flat foreign fragile free fresh friendly full funny gentle glad good great green grey guilty happy hard
+heavy high honest horrible hot huge hungry important impossible innocent jealous keen kind large late lazy lonely long
+loud lucky mad modern narrow nasty natural nervous new nice normal old perfect pink polite poor popular
+possible pregnant private proud public purple quick quiet ready real red responsible rich rough round rude sad safe
+serious sharp short shy sick silly simple slim slow small smart smooth soft sour special strange strict strong
+stubborn stupid suitable sweet tall terrible thick thin thirsty tidy tired tiny true ugly unfair useful useless
+violent warm weak wet white wide wild wise wrong yellow young"""
+
+_NOUNS = (_PEOPLE, _PLACES, _THINGS, _STUFF, _FOOD, _ANIMALS, _BODY, _NATURE, _TIMES, _DOINGS, _IDEAS)
+
+# Which kinds make a two-word name: the first describes the second.
+_PAIRS = (
+    (_PLACES, _PEOPLE), (_STUFF, _THINGS), (_FOOD, _THINGS), (_ANIMALS, _PLACES), (_TIMES, _DOINGS), (_DOINGS, _PEOPLE),
+    (_NATURE, _PLACES), (_FOOD, _PEOPLE), (_DOINGS, _THINGS), (_PLACES, _THINGS),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Lemma:
+    """A word of the world and what a sentence may do with it."""
+
+    word: Word
+    kind: str  # noun, verb, adjective
+
+    @property
+    def is_compound(self) -> bool:
+        """Whether it joins two plain words."""
+        return "-" in self.word
+
+
+def plain_lemmas() -> tuple[Lemma, ...]:
+    """All plain words, the kinds mixed; a word of two kinds counts as the first."""
+    kinds = {"adjective": _ADJECTIVES.split(), "noun": " ".join(_NOUNS).split(), "verb": _VERBS.split()}
+    found: dict[Word, Lemma] = {}
+    for kind, words in kinds.items():
+        for word in words:
+            found.setdefault(normalise(word), Lemma(normalise(word), kind))
+    return tuple(found.values())
+
+
+def compound_lemmas() -> Iterator[Lemma]:
+    """Two-word names, the pairs of kinds in turn."""
+    columns = ([f"{a}-{b}" for a in first.split() for b in second.split() if a != b] for first, second in _PAIRS)
+    mixed = [column[i * 7919 % len(column)] for column in columns for i in range(len(column))]
+    for name in dict.fromkeys(mixed):
+        yield Lemma(normalise(name), "noun")
+
+
+def english_lemmas(n: int, rng: np.random.Generator) -> tuple[Lemma, ...]:
+    """Draw n words, the most frequent first: plain ones, then compounds, with every kind in a row like any text."""
+    plain = plain_lemmas()
+    by_kind = [[lemma for lemma in plain if lemma.kind == kind] for kind in ("noun", "verb", "adjective")]
+    nouns, verbs, adjectives = ([drawn[i] for i in rng.permutation(len(drawn))] for drawn in by_kind)
+    # Two nouns for each verb and adjective, as the sentences need them.
+    rows = zip_longest(nouns[::2], nouns[1::2], verbs, adjectives)
+    mixed = [lemma for row in rows for lemma in row if lemma is not None]
+    if n > len(mixed):
+        compounds = list(compound_lemmas())
+        if n - len(mixed) > len(compounds):
+            raise InputError(
+                "world", f"{n} words are more than it has", f"ask for at most {len(mixed) + len(compounds)}"
+            )
+        mixed += [compounds[i] for i in rng.choice(len(compounds), n - len(mixed), replace=False)]
+    return tuple(mixed[:n])
+
+
+_IRREGULAR = {
+    "child": "children", "tooth": "teeth", "knife": "knives",
+    "potato": "potatoes", "tomato": "tomatoes", "hero": "heroes",
+    "begin": "began", "bring": "brought", "buy": "bought", "catch": "caught", "choose": "chose", "dig": "dug",
+    "drink": "drank", "eat": "ate", "fight": "fought", "forget": "forgot", "give": "gave", "grow": "grew",
+    "hide": "hid", "know": "knew", "lend": "lent", "lose": "lost", "pay": "paid", "ride": "rode", "sell": "sold",
+    "send": "sent", "sing": "sang", "sit": "sat", "sleep": "slept", "speak": "spoke",
+    "steal": "stole", "swim": "swam", "teach": "taught", "tell": "told", "think": "thought", "throw": "threw",
+    "understand": "understood", "win": "won", "write": "wrote", "forbid": "forbade", "forgive": "forgave",
+    "freeze": "froze", "kneel": "knelt",
+}  # fmt: skip
+_UNCOUNTED = ("sheep", "fish", "sky", "money", "news", "trousers", "mathematics", "politics", "advice", "information")
+_DOUBLING = ("admit", "beg", "clap", "drag", "drop", "grab", "knit", "stop", "wrap")
+
+
+def plural(noun: str) -> str:
+    """The plural of a noun, of the last part of a compound.
+
+    >>> plural("berry"), plural("school-bus"), plural("child")
+    ('berries', 'school-buses', 'children')
+    """
+    head, dash, last = noun.rpartition("-")
+    if last in _UNCOUNTED:
+        return noun
+    return head + dash + (_IRREGULAR.get(last) or _with_s(last))
+
+
+def third_person(verb: str) -> str:
+    """What he, she or it does now."""
+    return _with_s(verb)
+
+
+def past(verb: str) -> str:
+    """What somebody did.
+
+    >>> past("stop"), past("dance"), past("cry"), past("swim")
+    ('stopped', 'danced', 'cried', 'swam')
+    """
+    if verb in _IRREGULAR:
+        return _IRREGULAR[verb]
+    if verb.endswith("e"):
+        return verb + "d"
+    if verb.endswith("y") and verb[-2] not in "aeiou":
+        return verb[:-1] + "ied"
+    return verb + (verb[-1] if verb in _DOUBLING else "") + "ed"
+
+
+def _with_s(word: str) -> str:
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return word + "es"
+    if word.endswith("y") and word[-2] not in "aeiou":
+        return word[:-1] + "ies"
+    return word + "s"
+
+
+# Subtitles: vocabulary words, inflected, inside grammatical filler that nobody signs.
+
+
+# N singular, P plural, V third person, D past, I base form, A adjective; the rest is said as it stands. No two nouns
+# stand side by side, or they would read as a two-word name.
+_PATTERNS = (
+    "the A N V a N because the P D the A N",
+    "when the N D the P , a N V the A N near the N",
+    "P will I the A N , but the N V the P with a N",
+    "the N and the N D to I a A N for the P",
+    "this N was A , so the A P D the N of the N in the N",
+    "there is a A N at the N , and it V the P that the N D with the P",
+    "they D the A N while the P I a N",
+    "the A N of the N V that the P will I the A N near the N and the N",
+    "we can I the P , and she D the A N for a N in the A N",
+)
+_KIND = {"N": "noun", "P": "noun", "V": "verb", "D": "verb", "I": "verb", "A": "adjective"}
+_INFLECTED = {"P": plural, "V": third_person, "D": past}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What is said, and which words of the vocabulary it mentions, in order."""
+
+    text: str
+    lemmas: tuple[Lemma, ...]
+    target: int | None = None  # the place in `lemmas` of a word the sentence was made for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """Words to draw from, kind by kind, some more often than others."""
+
+    lemmas: Mapping[str, tuple[Lemma, ...]]
+    upto: Mapping[str, Floats]  # cumulative shares, ending with 1
+
+    @classmethod
+    def of(cls, lemmas: Sequence[Lemma], weights: Floats) -> Pool:
+        """Words with their weights."""
+        kinds = {lemma.kind for lemma in lemmas}
+        places = {kind: [i for i, lemma in enumerate(lemmas) if lemma.kind == kind] for kind in sorted(kinds)}
+        sums = {kind: np.cumsum(weights[place]) for kind, place in places.items()}
+        return cls(
+            {kind: tuple(lemmas[i] for i in place) for kind, place in places.items()},
+            {kind: total / total[-1] for kind, total in sums.items()},
+        )
+
+    def draw(self, kind: str, rng: np.random.Generator) -> Lemma:
+        """A word of a kind."""
+        place = np.searchsorted(self.upto[kind], rng.random(), side="right")
+        return self.lemmas[kind][min(int(place), len(self.lemmas[kind]) - 1)]
+
+
+def draw_sentence(words: Pool, rng: np.random.Generator, targets: Pool | None = None) -> Sentence:
+    """A sentence of about eight vocabulary words; with `targets`, one of them is drawn from there."""
+    parts = _PATTERNS[int(rng.integers(len(_PATTERNS)))].split()
+    slots = [part for part in parts if part in _KIND]
+    target = None
+    if targets is not None:
+        target = int(rng.choice([i for i, slot in enumerate(slots) if _KIND[slot] in targets.lemmas]))
+    lemmas: list[Lemma] = []
+    for i, slot in enumerate(slots):
+        pool = targets if targets is not None and i == target else words
+        lemmas.append(_unused(pool, _KIND[slot], lemmas, rng))
+    said = iter(lemmas)
+    text = " ".join(_written(part, next(said)) if part in _KIND else part for part in parts)
+    return Sentence(text[0].upper() + text[1:].replace(" ,", ",") + ".", tuple(lemmas), target)
+
+
+def _unused(pool: Pool, kind: str, used: list[Lemma], rng: np.random.Generator) -> Lemma:
+    """People rarely repeat a content word within a sentence."""
+    for _ in range(5):
+        lemma = pool.draw(kind, rng)
+        if lemma not in used:
+            break
+    return lemma
+
+
+def _written(slot: str, lemma: Lemma) -> str:
+    inflect = _INFLECTED.get(slot)
+    return (inflect(lemma.word) if inflect else lemma.word).replace("-", " ")

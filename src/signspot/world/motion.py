@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.spans import FrameSpan
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Word
-from signspot.world.kinematics import POSTURE, Carriage, landmarks
-from signspot.world.phonology import (
+from signspot.world.lexicon import (
     DIRECTIONS,
     LOCATIONS,
     ORIENTATIONS,
@@ -33,7 +32,7 @@ from signspot.world.phonology import (
     path_axes,
     shape_angles,
 )
-from signspot.world.signers import Signer
+from signspot.world.people import POSTURE, Carriage, Signer, landmarks
 
 Ints = npt.NDArray[np.int64]
 

@@ -1,0 +1,201 @@
+"""`signspot dictionary check` and `signspot corpus check`: what is there, and what is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import typer
+
+from signspot.cli.console import print_json, progress_bars
+from signspot.errors import one_line
+from signspot.files.atomic import refuse_existing
+from signspot.files.json import write_json
+from signspot.media.trim import TrimOptions
+from signspot.workflows.check import Check, CheckOptions, check_corpus, check_dictionary, import_dictionary
+from signspot.workflows.dictionary import Build, BuildOptions, build_dictionary
+
+PROBLEMS_FOUND = 1
+_SHOWN = 3  # problems, where a file lists them all
+
+dictionary_app = typer.Typer(help="Work with a dictionary of signs.", no_args_is_help=True, rich_markup_mode=None)
+corpus_app = typer.Typer(help="Work with a corpus of videos.", no_args_is_help=True, rich_markup_mode=None)
+
+_SOURCE = typer.Argument(help="A folder, a CSV or a JSON manifest.", metavar="DIR")
+_OVERWRITE = typer.Option(False, "--overwrite", help="Replace an output that exists.")
+_JSON = typer.Option(None, "--json", metavar="[F.json]", help="Give the result as JSON, on the screen or in F.")
+
+
+@dictionary_app.command("check")
+def check_dictionary_command(
+    source: Path = _SOURCE,
+    json_target: Path | None = _JSON,
+    quick: bool = typer.Option(False, "--quick", help="Open every clip, but do not decode it to its end."),
+    words: bool = typer.Option(False, "--words", help="List the words and how many clips each has."),
+    overwrite: bool = _OVERWRITE,
+) -> None:
+    """Open every clip; count words, variants and signers; name every clip that cannot be used."""
+    with progress_bars() as progress:
+        result = check_dictionary(source, CheckOptions(full=not quick), progress)
+    _show(result, json_target, overwrite=overwrite)
+    if words and json_target is None:
+        for word, count in result.words:
+            typer.echo(one_line(f"{count:6} {word}"))
+    _leave(result)
+
+
+@dictionary_app.command("import")
+def import_dictionary_command(
+    source: Path = typer.Argument(metavar="FILE", help="bsldict_v1.pkl, WLASL_v0.3.json or MSASL_*.json."),
+    folder: Path = typer.Argument(metavar="DIR", help="The dictionary to make; for JSON, the folder of its clips."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace a dictionary made by an earlier import."),
+) -> None:
+    """Turn a released data set into a dictionary (a pickle is read safely: nothing in it is run).
+
+    Clips of WLASL or MS-ASL that are missing are listed in DIR/problems.csv.
+    """
+    with progress_bars() as progress:
+        result = import_dictionary(source, folder, overwrite=overwrite, progress=progress)
+    _show(result, None)
+    typer.echo(one_line(f"wrote {folder}; use it with --dictionary {folder}"))
+
+
+@corpus_app.command("check")
+def check_corpus_command(
+    source: Path = _SOURCE,
+    json_target: Path | None = _JSON,
+    full: bool = typer.Option(False, "--full", help="Decode every video to its end (finds truncated files)."),
+    overwrite: bool = _OVERWRITE,
+) -> None:
+    """Open every video and subtitle file; list what can be used and what cannot."""
+    with progress_bars() as progress:
+        result = check_corpus(source, CheckOptions(full=full), progress)
+    _show(result, json_target, overwrite=overwrite)
+    _leave(result)
+
+
+def _leave(result: Check) -> None:
+    if result.problems:
+        raise typer.Exit(PROBLEMS_FOUND)
+
+
+def _counted(what: str, count: int) -> str:
+    """One of many videos is a video; "with subtitles" stays as it is."""
+    if count != 1 or what.startswith("with"):
+        return what
+    return f"{what.removesuffix('ies')}y" if what.endswith("ies") else what.removesuffix("s")
+
+
+def _show(result: Check, json_target: Path | None, *, overwrite: bool = False) -> None:
+    if json_target is None:
+        counts = " · ".join(f"{count:,} {_counted(what, count)}" for what, count in result.counts)
+        typer.echo(one_line(f"{result.name}: {counts}"))
+        shown = result.problems if result.listed is None else result.problems[:_SHOWN]
+        if len(shown) < len(result.problems):
+            count = f"{len(result.problems):,} clips of the list"
+            typer.echo(one_line(f"cannot be used: {count}: {result.listed} names them all, the first are:"))
+        for title, rows in (("cannot be used", shown), ("to know", result.remarks)):
+            for row in rows:
+                typer.echo(f"{title}: {row}")
+        if not result.problems:
+            typer.echo(f"no problems found, {len(result.remarks)} to know" if result.remarks else "no problems found")
+    else:
+        record = dataclasses.asdict(result) | {"counts": dict(result.counts), "words": dict(result.words)}
+        del record["listed"]
+        print_json(record) if str(json_target) == "-" else write_json(record, json_target, overwrite=overwrite)
+
+
+# `signspot dictionary build`: from a heap of clips to a dictionary.
+
+
+_SHOWN_OF_A_KIND = 10  # lines of a kind on the screen; the tables in the folder have them all
+
+
+def build(
+    source: Path = typer.Argument(metavar="SRC", help="A folder of clips, a CSV, a dictionary, or a WLASL JSON file."),
+    folder: Path = typer.Argument(metavar="DIR", help="The dictionary to build, or to go on building."),
+    clips: Path | None = typer.Option(None, "--clips", metavar="DIR", help="Where the clips of a WLASL list are."),
+    no_trim: bool = typer.Option(False, "--no-trim", help="Keep the still beginning and end of clips."),
+    margin: int = typer.Option(0, "--margin", min=0, metavar="FRAMES", help="Keep so many frames around the motion."),
+    link: bool = typer.Option(False, "--link", help="Share disk space with the source instead of copying its clips."),
+    signers_by_face: bool = typer.Option(
+        False, "--signers-by-face", help="Group clips by face, for review (sensitive; needs the extra 'faces')."
+    ),
+    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    json_target: Path | None = typer.Option(
+        None, "--json", metavar="[F.json]", help="Give the result as JSON, on the screen or in F."
+    ),
+    anew: bool = typer.Option(False, "--anew", help="Build also over another source's or a hand-corrected dictionary."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace F.json if it exists."),
+) -> None:
+    """Gather clips into a dictionary: trimmed, with thumbnails, a page to look through, and every trouble named.
+
+    The source is never changed. The same command again goes on where it was stopped.
+    """
+    options = BuildOptions(
+        trim=None if no_trim else TrimOptions(margin=margin),
+        clips=clips,
+        link=link,
+        signers_by_face=signers_by_face,
+        isolated=not trust,
+        anew=anew,
+    )
+    if json_target is not None and str(json_target) != "-":
+        refuse_existing(json_target, overwrite=overwrite)  # before hours of work
+    with progress_bars() as progress:
+        built = build_dictionary(source, folder, options, progress)
+    if json_target is None:
+        _show_built(built)
+    else:
+        record = _record(built)
+        print_json(record) if str(json_target) == "-" else write_json(record, json_target, overwrite=overwrite)
+    if built.problems:
+        raise typer.Exit(PROBLEMS_FOUND)
+
+
+def _show_built(build: Build) -> None:
+    counts = " · ".join(f"{count:,} {what}" for what, count in build.counts)
+    typer.echo(one_line(f"{build.folder}: {counts}"))
+    if build.read_before:
+        typer.echo(f"{build.read_before:,} clips were finished before")
+    clips = dict(build.counts)["clips"]
+    typer.echo(f"trimmed from {build.frames / clips:.0f} to {build.kept_frames / clips:.0f} frames a clip on average")
+    lines = (
+        ("left out", "problems.csv", build.problems),
+        ("to know", "problems.csv", build.remarks),
+        ("duplicate", "duplicates.csv", build.duplicates),
+    )
+    for title, file, rows in lines:
+        for row in rows[:_SHOWN_OF_A_KIND]:
+            typer.echo(one_line(f"{title}: {row}"))
+        if len(rows) > _SHOWN_OF_A_KIND:
+            typer.echo(one_line(f"{title}: {len(rows) - _SHOWN_OF_A_KIND:,} more in {build.folder / file}"))
+    if build.face_groups is not None:
+        typer.echo(f"{build.face_groups:,} face groups are on the page: guesses for review, not in the dictionary")
+    typer.echo(one_line(f"look through it: {build.folder / 'index.html'}; use it with --dictionary {build.folder}"))
+
+
+def _record(build: Build) -> dict[str, object]:
+    duplicates = [
+        {
+            "entry_id": one.entry.entry_id,
+            "word": one.entry.word,
+            "same_as": one.other.entry_id,
+            "same_as_word": one.other.word,
+            "kind": one.kind,
+            "cosine": round(one.cosine, 3),
+            "left_out": one.left_out,
+        }
+        for one in build.duplicates
+    ]
+    return {
+        "folder": str(build.folder),
+        "counts": dict(build.counts),
+        "read_before": build.read_before,
+        "frames": build.frames,
+        "kept_frames": build.kept_frames,
+        "face_groups": build.face_groups,
+        "duplicates": duplicates,
+        "problems": [dataclasses.asdict(problem) for problem in build.problems],
+        "remarks": [dataclasses.asdict(problem) for problem in build.remarks],
+    }

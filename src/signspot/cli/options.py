@@ -1,0 +1,324 @@
+"""Options that belong together as one dataclass: typer sees its fields, the command gets it filled.
+
+A command of many options would else repeat them all in its parameters, and so would every command like it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import typer
+
+from signspot.cli.console import print_json, warn
+from signspot.domain.recordings import SignerBox
+from signspot.embedding.model import COLOUR_MODEL
+from signspot.errors import EnvironmentProblem, InputError, one_line
+from signspot.files.atomic import refuse_existing
+from signspot.files.json import write_json
+from signspot.stores.features import usable_store_folder
+from signspot.text.subtitles import SubtitleOptions
+from signspot.workflows.footage import FootageRequest
+from signspot.workflows.outputs import Output
+from signspot.workflows.spot import SpotOptions
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The same command with every parameter that is a dataclass replaced by the fields of it, in their order."""
+    kinds = get_type_hints(command)
+    groups: dict[str, type] = {}
+    shown: list[Parameter] = []
+    for parameter in signature(command).parameters.values():
+        kind = kinds[parameter.name]
+        if isinstance(kind, type) and is_dataclass(kind):
+            groups[parameter.name] = kind
+            shown += _options(kind)
+        else:
+            shown.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=kind))
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        filled = {name: kind(**{option.name: given.pop(option.name) for option in fields(kind)})
+                  for name, kind in groups.items()}  # fmt: skip
+        command(**given, **filled)
+
+    run.__signature__ = Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown} | {"return": None}
+    return run
+
+
+def _options(kind: type) -> list[Parameter]:
+    own = get_type_hints(kind)
+    return [
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=own[option.name])
+        for option in fields(kind)
+    ]
+
+
+# Options that several commands share, and what every one of them does with JSON.
+
+
+FAILURES_FOUND = 1
+STANDARD_OUTPUT = Path("-")
+
+DICTIONARY = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips.")
+MODEL = typer.Option(
+    "",
+    "--model",
+    "-m",
+    show_default=False,
+    help="A name of `signspot models list`, or a .safetensors file (default: landmark-v1, where landmarks can be had).",
+)
+BACKEND = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16.")
+DEVICE = typer.Option("cpu", "--device", help="cpu or cuda.")
+STORE = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept.")
+NO_STORE = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew.")
+THRESHOLD = typer.Option(None, "--threshold", help="Lowest cosine that counts as alike (-1 to 1).")
+LANGUAGE = typer.Option("en", "--language", help="Written language of words and subtitles.")
+JSON = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the screen or in a file.")
+OVERWRITE = typer.Option(False, "--overwrite", help="Replace outputs that exist.")
+STRIDE = typer.Option(1, "--stride", min=1, help="Frames between two windows.")
+FAILURES = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed.")
+VOCABULARY = typer.Option(
+    None,
+    "--vocabulary",
+    metavar="FILE[#NAME]",
+    help="ELAN .ecv or SignBank .csv: its ids go into the ELAN output. NAME is the vocabulary of an .ecv that holds "
+    "several, by its CV_ID; not needed where the tiers of the ELAN file use one of them.",
+)
+BOX = typer.Option(
+    None,
+    "--box",
+    metavar="LEFT,TOP,RIGHT,BOTTOM",
+    help="Look only at the signer, in fractions or percent of the picture: 0.5,0,1,0.9 or 50%,0%,100%,90%.",
+)
+TRUST = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself.")
+RIGHTS_CLEARED = typer.Option(
+    False,
+    "--rights-cleared",
+    help="Also cut clips out of videos whose rights say nothing about it; what they forbid stays forbidden.",
+)
+
+
+def default_store(model: str) -> Path | None:
+    """Where vectors are kept unless the user says otherwise; the colours of a video are not worth keeping."""
+    if model == COLOUR_MODEL:
+        return None
+    try:
+        return usable_store_folder(os.environ)
+    except EnvironmentProblem as error:
+        warn(f"{error.where}: {error.what}: vectors are not kept (--store DIR keeps them)")
+        return None
+
+
+def signer_box(text: str | None) -> SignerBox | None:
+    """The box of `--box`."""
+    try:
+        return None if text is None else SignerBox.parsed(text)
+    except ValueError as error:
+        fix = "give fractions or percent, such as --box 0.5,0,1,0.9 or --box 50%,0%,100%,90%"
+        raise InputError("--box", str(error), fix) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """How videos are compared with a dictionary: the options of every command that searches videos."""
+
+    model: str = MODEL
+    backend: str = BACKEND
+    device: str = DEVICE
+    threshold: float | None = THRESHOLD
+    box: str | None = BOX
+    language: str = LANGUAGE
+    store: Path | None = STORE
+    no_store: bool = NO_STORE
+    trust: bool = TRUST
+
+    @property
+    def options(self) -> SpotOptions:
+        """What a search is told."""
+        return SpotOptions(
+            threshold=self.threshold,
+            box=signer_box(self.box),
+            language=self.language,
+            isolated=not self.trust,
+            store=None if self.no_store else self.store or default_store(self.model),
+        )
+
+    def footage(self, source: Path, word: str, dictionary: Path, subtitles: Path | None) -> FootageRequest:
+        """The search for one word in footage."""
+        return FootageRequest(
+            source=source,
+            word=word,
+            dictionary=dictionary,
+            model=self.model,
+            backend=self.backend,
+            device=self.device,
+            subtitles=subtitles,
+            options=self.options,
+        )
+
+
+def refuse_json(target: Path | None, *, overwrite: bool) -> None:
+    """Refuse a file for JSON that exists, before any work is done."""
+    if target is not None and target != STANDARD_OUTPUT:
+        refuse_existing(target, overwrite=overwrite)
+
+
+def give_json(value: object, target: Path | None, *, overwrite: bool) -> bool:
+    """Give the result as JSON if that was asked for; whether the screen is taken by it."""
+    if target == STANDARD_OUTPUT:
+        print_json(value)
+    elif target is not None:
+        write_json(value, target, overwrite=overwrite)
+    return target == STANDARD_OUTPUT
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things in words.
+
+    >>> counted(1, "clip"), counted(0, "clip")
+    ('1 clip', '0 clips')
+    """
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def say(text: str) -> None:
+    """One line on the screen."""
+    typer.echo(one_line(text))
+
+
+def warn_all(messages: Iterable[str]) -> None:
+    """One line on the error stream for each."""
+    for message in messages:
+        warn(message)
+
+
+# The options of the commands that search videos for words and write what they find: `spot` and `annotate`.
+
+
+@dataclass(frozen=True, slots=True)
+class SubtitleTimes:
+    """Where in a video its subtitles belong."""
+
+    shift: float = typer.Option(0.0, "--shift", metavar="SECONDS", help="Move the subtitles later (or earlier: -2.5).")
+    drift: float = typer.Option(1.0, "--drift", metavar="FACTOR", help="Stretch subtitle times, such as 1.001.")
+    padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="Search so far around a subtitle, too.")
+    encoding: str = typer.Option("", "--encoding", help="Of the subtitles, such as windows-1252, if not recognised.")
+
+    @property
+    def reading(self) -> SubtitleOptions:
+        """How the files are read."""
+        return SubtitleOptions(shift_ms=round(self.shift * 1000), scale=self.drift, encoding=self.encoding)
+
+    def on(self, options: SpotOptions) -> SpotOptions:
+        """A search that looks so far around subtitles."""
+        return replace(options, padding_ms=round(self.padding * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """How sure a finding must be, besides the threshold of its cosine."""
+
+    presence: float | None = typer.Option(None, "--presence", help="Or the lowest probability (0 to 1).")
+    false_alarms: str | None = typer.Option(
+        None, "--false-alarms", metavar="N/h", help="Or as many as give so many false alarms an hour and word: 1/h."
+    )
+    calibration: Path | None = typer.Option(None, "--calibration", help="Of `signspot calibrate`; found by itself.")
+
+    def on(self, options: SpotOptions) -> SpotOptions:
+        """A search that is so sure."""
+        return replace(options, least_presence=self.presence, false_alarms=alarm_rate(self.false_alarms))
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """How thoroughly `spot` looks, and what counts as the same sign."""
+
+    mirror: bool = typer.Option(False, "--mirror", help="Also signs of the other hand: dictionary clips mirrored.")
+    rates: str = typer.Option("", "--rates", metavar="R,R", help="Also clips so many times as fast: 0.7,1.4.")
+    whole_windows: bool = typer.Option(False, "--whole-windows", help="Findings last 16 frames, not as the sign does.")
+    stride: int = STRIDE
+    quick: bool = typer.Option(
+        False,
+        "--quick",
+        help="An answer sooner, on long videos: compare every fourth window, then all around the best 12 places of "
+        "each dictionary clip. What is found is exact; some may be missed. Keeps nothing; uses what --store holds.",
+    )
+
+    def on(self, options: SpotOptions) -> SpotOptions:
+        """A search that looks so."""
+        return replace(
+            options,
+            mirror=self.mirror,
+            rates=_numbers(self.rates),
+            refine=not self.whole_windows,
+            stride=self.stride,
+            quick=self.quick,
+        )
+
+
+class OutputFiles:
+    """Where results go: every field is a kind of output."""
+
+    __slots__ = ()
+
+    def asked_for(self, json_file: Path | None) -> dict[Output, Path]:
+        """The outputs that have a path, JSON among them."""
+        named = {Output[option.name.upper()]: getattr(self, option.name) for option in fields(self)}  # type: ignore[arg-type]
+        return {kind: path for kind, path in ({Output.JSON: json_file} | named).items() if path is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class SpotFiles(OutputFiles):
+    """What `spot` can write."""
+
+    csv: Path | None = typer.Option(None, "--csv", metavar="F.csv", help="Table for a spreadsheet.")
+    jsonl: Path | None = typer.Option(None, "--jsonl", metavar="F.jsonl", help="One JSON object per line.")
+    parquet: Path | None = typer.Option(None, "--parquet", metavar="F.parquet", help="Parquet table.")
+    vtt: Path | None = typer.Option(None, "--vtt", metavar="F.vtt", help="WebVTT subtitles.")
+    srt: Path | None = typer.Option(None, "--srt", metavar="F.srt", help="SubRip subtitles.")
+    eaf: Path | None = typer.Option(
+        None,
+        "--eaf",
+        metavar="F.eaf",
+        help="A new ELAN file (of a batch: a folder); give yours as VIDEO to add tiers to a copy.",
+    )
+    via: Path | None = typer.Option(None, "--via", metavar="F.json", help="VGG VIA 3 project.")
+    plot: Path | None = typer.Option(None, "--plot", metavar="F.png", help="Picture of the similarity over time.")
+    video: Path | None = typer.Option(None, "--video", metavar="F.mp4", help="Video with the curves moving along.")
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateFiles(SpotFiles):
+    """What `annotate` can write: the same, and what others publish of whole corpora."""
+
+    challenge: Path | None = typer.Option(None, "--challenge", metavar="F.json", help="As in the 2022 challenge.")
+    bobsl: Path | None = typer.Option(None, "--bobsl", metavar="F.json", help="As BOBSL publishes spottings.")
+    lag: Path | None = typer.Option(None, "--lag", metavar="F.png", help="Picture of the subtitles' lag and drift.")
+
+
+def alarm_rate(text: str | None) -> float | None:
+    """The false alarms an hour in `1/h`, `0.5/h` or `2`."""
+    if text is None:
+        return None
+    number = text.strip().removesuffix("/h").strip()
+    try:
+        rate = float(number)
+    except ValueError:
+        rate = -1.0
+    if not 0 < rate < 1e9:
+        raise InputError("--false-alarms", f"{text!r} is no number an hour", "give one such as 1/h or 0.2/h")
+    return rate
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise InputError("--rates", f"{text!r} is no list of numbers", "give speeds such as 0.7,1.4") from error

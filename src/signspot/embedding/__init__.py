@@ -1,0 +1,1 @@
+"""Recordings become vectors here; nothing outside asks what a model sees."""

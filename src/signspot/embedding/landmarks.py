@@ -1,0 +1,728 @@
+"""The landmarks of a video as embeddings at several speeds: a model of landmarks finds a sign however fast it is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from signspot.domain.landmarks import HAND_NUMBERS, POSE_NUMBERS, SignerLandmarks, in_picture_heights
+from signspot.domain.recordings import Entry, Episode, SignerBox
+from signspot.domain.time import FRAME_MS, FRAME_RATE, FrameSpan
+from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, EmbeddingTrack, FloatArray, LandmarkTrack, WindowGrid
+from signspot.domain.words import Word
+from signspot.embedding.detector import LandmarkOptions, detector_name, find_landmarks
+from signspot.embedding.model import (
+    FEWEST_FRAMES,
+    LONGEST_SECONDS,
+    NO_MOTION,
+    Progress,
+    RecordedSign,
+    VideoTrack,
+    damage_of,
+    faults_of,
+    filed_under,
+    store_at,
+    too_short,
+)
+from signspot.embedding.pictures import ExtractOptions, seen_box
+from signspot.errors import FormatError, InputError, MissingExtra, SignspotError, VideoError, trouble_of
+from signspot.figures.sheets import skeletons
+from signspot.files.atomic import output_folder, refuse_existing
+from signspot.files.intake import has_twin
+from signspot.formats.pose import POSE_SUFFIX, landmarks_beside, read_pose, write_pose
+from signspot.media.reader import VideoReader, claimed_ms
+from signspot.media.trim import Trim, trim_by_landmarks
+from signspot.media.video import media_sha256
+from signspot.models.embedders import LandmarkEmbedder
+from signspot.models.landmarks import LandmarkChange
+from signspot.spotting.similarity import RateTrack
+from signspot.stores.corpus import read_sources
+from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, as_stored
+
+# Landmarks at several speeds: windows of 10 to 34 frames, each brought to the 16 frames that a model takes.
+#
+# Isolated signs are slow and running ones are fast, so a query is compared with windows of several lengths around one
+# frame. Positions in a recording are real numbers: 2.5 lies half way between the frames 2 and 3.
+
+
+Positions = npt.NDArray[np.floating[Any]]
+
+LENGTHS = (10, 16, 24, 34)  # frames at 25 a second: from hasty signing to a sign shown by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Which windows a recording is cut into: of each length, around every `stride`-th frame of the usual grid."""
+
+    lengths: tuple[int, ...] = LENGTHS
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.lengths or min(self.lengths) < 1 or self.stride < 1:
+            raise ValueError(f"no windows of {self.lengths} frames, stride {self.stride}")
+
+
+def points_at(points: FloatArray, positions: Positions) -> FloatArray:
+    """Landmarks (n, 258) at any positions (m,) -> (m, 258), held still before the first and after the last frame.
+
+    Between two frames a part lies on a straight line; where only one of them shows the part, the nearer frame counts.
+    """
+    at = np.clip(positions, 0, len(points) - 1)
+    before = np.floor(at).astype(np.int64)
+    after = np.minimum(before + 1, len(points) - 1)
+    share = (at - before).astype(np.float32)[:, None]
+    first, second = np.asarray(points[before], np.float32), np.asarray(points[after], np.float32)
+    nearest = np.where(share < 0.5, first, second)
+    # Number by number, which is fast: a coordinate of a found part that is exactly zero loses half a frame at most.
+    between: FloatArray = np.where((first == 0) | (second == 0), nearest, first * (1 - share) + second * share)
+    return between
+
+
+def at_house_rate(points: FloatArray, seconds: Positions) -> FloatArray:
+    """Landmarks (n, 258) at the times (n,), ascending -> the same motion at 25 frames a second."""
+    n_frames = round((seconds[-1] - seconds[0]) * FRAME_RATE) + 1
+    times = seconds[0] + np.arange(n_frames) / FRAME_RATE
+    return points_at(points, np.interp(times, seconds, np.arange(len(seconds), dtype=np.float64)))
+
+
+def window_at(points: FloatArray, start: float, length: float) -> FloatArray:
+    """The landmarks from position `start` on, `length` frames brought to 16: (16, 258)."""
+    return points_at(points, start + (np.arange(CLIP_LENGTH) + 0.5) * (length / CLIP_LENGTH) - 0.5)
+
+
+def multi_rate_windows(points: FloatArray, rates: Rates = Rates()) -> Iterator[FloatArray]:
+    """For each length the windows (n_windows, 16, 258) around the same frames: those of the usual 16-frame grid."""
+    starts = WindowGrid(len(points), stride=rates.stride).starts()
+    for length in rates.lengths:
+        yield windows_around(points, starts, length)
+
+
+def windows_around(points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:
+    """Windows of `length` frames brought to 16, with the middle of the usual windows at `starts`: (n, 16, 258)."""
+    offsets = (np.arange(CLIP_LENGTH) + 0.5) * (length / CLIP_LENGTH) - 0.5 + (CLIP_LENGTH - length) / 2
+    windows = points_at(points, (starts[:, None] + offsets).ravel())
+    return windows.reshape(len(starts), CLIP_LENGTH, LANDMARK_DIM)
+
+
+def best_over_rates(windows: Sequence[FloatArray], entries: FloatArray) -> FloatArray:
+    """The highest cosine of each place with each entry over the lengths.
+
+    `windows` has unit rows (n_windows, d) for each length, `entries` unit rows (n_entries, d): (n_windows, n_entries).
+    """
+    if not windows:
+        raise ValueError("no windows of any length")
+    best: FloatArray = np.max([vectors @ entries.T for vectors in windows], axis=0)
+    return best
+
+
+_WINDOWS_AT_ONCE = 512  # of each length: hours of landmarks are never cut into windows all at once
+
+
+@dataclass(frozen=True, slots=True)
+class RateRows:
+    """The windows of all lengths around one frame as one row, which is how the store keeps them."""
+
+    embedder: LandmarkEmbedder
+    rates: Rates = Rates()
+
+    @property
+    def made(self) -> StageVectors:
+        """What the rows are filed under, and how long they are."""
+        lengths = " ".join(map(str, self.rates.lengths))
+        return StageVectors(
+            f"{self.embedder.fingerprint} windows {lengths}", self.embedder.dim * len(self.rates.lengths)
+        )
+
+    def blocks(self, landmarks: SignerLandmarks, first: int = 0) -> Iterator[FloatArray]:
+        """Rows (n, lengths x d) of the windows from number `first` on; zeros for a window that nobody is seen in."""
+        points = in_picture_heights(np.asarray(landmarks.track.points), landmarks.aspect)
+        starts = WindowGrid(len(points), stride=self.rates.stride).starts()
+        for start in range(first, len(starts), _WINDOWS_AT_ONCE):
+            some = starts[start : start + _WINDOWS_AT_ONCE]
+            yield np.concatenate([self._embedded(points, some, length) for length in self.rates.lengths], axis=1)
+
+    def track(self, rows: EmbeddingTrack, video_id: str) -> RateTrack:
+        """What is compared, of a track that the rows are the vectors of."""
+        lengths, d = self.rates.lengths, self.embedder.dim
+        places = sorted(range(len(lengths)), key=lambda place: lengths[place] != CLIP_LENGTH)  # the usual one first
+        usual, *others = (rows.vectors[:, place * d : (place + 1) * d] for place in places)
+        return RateTrack(
+            video_id,
+            rows.grid,
+            rows.axis,
+            usual,
+            self.embedder.fingerprint,
+            other_rates=tuple(others),
+            lengths=tuple(lengths[place] for place in places),
+        )
+
+    def _embedded(self, points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:
+        windows = windows_around(points, starts, length)
+        vectors: FloatArray = self.embedder.embed(windows)
+        vectors[~windows.any(axis=(1, 2))] = 0
+        return vectors
+
+
+# Which frames of a clip of one sign show the sign: without the hands' way up and down, and without their rest.
+#
+# Dictionaries show people who rest before and after the sign, with their arms hanging or their hands before the belly.
+# Positions are counted in shoulder widths below the shoulders, so the unit of the landmarks does not matter.
+
+
+_PARTS = (slice(0, 132), slice(132, 195), slice(195, LANDMARK_DIM))  # pose, left hand, right hand
+_SHOULDERS, _WRISTS = (11, 12), (15, 16)  # of the pose
+_RAISED_HAND, _RAISED_WRIST = 1.35, 0.8  # shoulder widths below the shoulders: what is lower hangs
+_LOW = 0.75  # shoulder widths below the shoulders: hands may rest there, before the belly
+_NEAR = 0.25  # shoulder widths from where they rest: what goes further does not rest
+_STEP = 0.06  # shoulder widths: hands that rest tremble by less
+_WAY, _TO_AND_FRO = 0.6, 2.0  # shoulder widths; times as far as its ends are apart: the way of a hand that signs
+_PAUSE = 10  # frames: hands that are still for less before a low sign have not rested
+_SEEN = 0.5  # visibility
+_DIRECTIONS = np.stack(
+    [np.cos(np.arange(16) * np.pi / 16), np.sin(np.arange(16) * np.pi / 16)]
+)  # (2, 16), of a half turn
+_FEWEST = 5  # frames: fewer are a mistake of the detector
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+
+def sign_window(points: FloatArray) -> FloatArray:
+    """The sign in a clip of landmarks (n, 258), in any unit, brought to the 16 frames that a model takes: (16, 258)."""
+    span = sign_span(points)
+    return window_at(points, span.start, len(span))
+
+
+def sign_span(points: FloatArray) -> FrameSpan:
+    """The frames of the sign in a clip of landmarks (n, 258): a hand is raised, and has left its rest before the belly.
+
+    Hands rest while they are low and where they were at first; looked at from the end, where they are at last. Hands
+    that go to and fro down there do not rest but sign. How fast they move does not matter.
+    experiments/landmark_model/resting.py says what that brings.
+    """
+    raised, signer = signing_span(points), _Signer.of(points)
+    if signer is None:
+        return raised
+    hands = [signer.place(side)[raised.start : raised.stop] for side in (0, 1)]
+    n_before, n_after = _rests(hands)
+    if len(raised) - n_before - n_after < _FEWEST:
+        return raised
+    return FrameSpan(raised.start + n_before, raised.stop - n_after)
+
+
+def has_raised_hand(points: FloatArray) -> bool:
+    """Whether a hand is found above where hands rest, for some frames: even if it is held still, it shows something."""
+    signer = _Signer.of(points)
+    return signer is not None and _is_above([signer.hand(side) for side in (0, 1)])
+
+
+def _is_above(hands: list[Floats]) -> bool:
+    """Whether one of the hands (n, 2) is higher than hands rest, for some frames."""
+    with np.errstate(invalid="ignore"):  # comparisons with what is not found
+        return any(int((hand[:, 1] < _LOW).sum()) >= _FEWEST for hand in hands)
+
+
+def _rests(hands: list[Floats]) -> tuple[int, int]:
+    """The number of frames for which both hands (n, 2) rest, from the first on and up to the last."""
+    n = len(hands[0])
+    n_before, n_after = _resting(hands), _resting([hand[::-1] for hand in hands])
+    parts = [(0, n_before), (n - n_after, n)] if _is_above(hands) else [(0, n)]
+    signs = [sign for part in parts if (sign := _low_sign([hand[slice(*part)] for hand in hands], part[0]))]
+    if not signs or n - n_before - n_after < _FEWEST:  # then the frames with a raised hand count
+        return n_before, n_after
+    n_first, n_last = min(sign.start for sign in signs), n - max(sign.stop for sign in signs)
+    return _rest_before_low_sign(n_before, n_first), _rest_before_low_sign(n_after, n_last)
+
+
+def _rest_before_low_sign(n_near: int, n_still: int) -> int:
+    """The frames of rest, by how long low hands stay near where they were, and how long they are still, from one end.
+
+    Hands that were still for a while leave their rest: that way is no part of the sign. Others sign at once.
+    """
+    leaves_rest = n_still >= _PAUSE and n_near - n_still <= _PAUSE
+    if leaves_rest or n_near < _FEWEST:
+        return n_near
+    return min(n_still, n_near) if n_still >= _PAUSE else 0
+
+
+def _low_sign(hands: list[Floats], first: int) -> FrameSpan | None:
+    """From the first to the last step of low hands (n, 2) which all go to and fro; None if one of them does not."""
+    spans = [_to_and_fro(hand) for hand in hands if np.isfinite(hand[:, 1]).any()]
+    moved = [span for span in spans if span is not None]
+    if not moved or len(moved) < len(spans):
+        return None
+    return FrameSpan(first + min(span.start for span in moved), first + max(span.stop for span in moved))
+
+
+def _to_and_fro(hand: Floats) -> FrameSpan | None:
+    """From the first to the last step of a hand (n, 2) that goes far without getting far; None if it does not."""
+    frames = np.flatnonzero(np.isfinite(hand[:, 1]))
+    around = np.pad(hand[frames], ((1, 1), (0, 0)), mode="edge")
+    path = np.median([around[:-2], around[1:-1], around[2:]], axis=0)  # single leaps of the detector taken out
+    steps = [0]
+    for number, place in enumerate(path):
+        if np.linalg.norm(place - path[steps[-1]]) >= _STEP:
+            steps.append(number)
+    stops = path[steps]
+    way = float(np.linalg.norm(np.diff(stops, axis=0), axis=1).sum())
+    farthest = float(np.ptp(stops @ _DIRECTIONS, axis=0).max())
+    if way < max(_WAY, _TO_AND_FRO * farthest):
+        return None
+    return FrameSpan(int(frames[steps[1]]), int(frames[steps[-1]]) + 1)
+
+
+def _resting(hands: list[Floats]) -> int:
+    """The number of frames for which both hands (n, 2) are low and near where they were, from the first on."""
+    resting = np.ones(len(hands[0]), dtype=bool)
+    for hand in hands:
+        seen = np.isfinite(hand[:, 1])
+        if seen.any():
+            left = np.linalg.norm(hand - hand[seen.argmax()], axis=1)
+            with np.errstate(invalid="ignore"):  # comparisons with what is not seen
+                resting &= ~seen | ((hand[:, 1] > _LOW) & (left < _NEAR))
+    return int(resting.argmin()) if not resting.all() else len(resting)
+
+
+def signing_span(points: FloatArray) -> FrameSpan:
+    """The frames of landmarks (n, 258) from the first raised hand to the last; all if none is."""
+    whole, signer = FrameSpan(0, len(points)), _Signer.of(points)
+    if signer is None:
+        return whole
+    raised = np.zeros(len(points), dtype=bool)
+    for side in (0, 1):
+        hand, wrist = signer.hand(side), signer.wrist(side)
+        with np.errstate(invalid="ignore"):
+            raised |= (hand[:, 1] < _RAISED_HAND) | (wrist[:, 1] < _RAISED_WRIST)
+    frames = np.flatnonzero(raised)
+    return FrameSpan(int(frames[0]), int(frames[-1]) + 1) if len(frames) >= _FEWEST else whole
+
+
+def _is_found(part: FloatArray) -> Bools:
+    """In which frames a part (n, points, numbers) was detected: what is not a number was not."""
+    return np.asarray(part.any(axis=(1, 2)) & np.isfinite(part).all(axis=(1, 2)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Signer:
+    """Where the hands are, in shoulder widths from between the shoulders; NaN where they are not found."""
+
+    points: FloatArray  # (n, 258)
+    found: Bools  # (n,) the body
+    origin: Floats  # (2,)
+    width: float
+
+    @classmethod
+    def of(cls, points: FloatArray) -> _Signer | None:
+        """None where nobody is found."""
+        pose = points[:, _PARTS[0]].reshape(-1, 33, 4)
+        found = _is_found(pose)
+        if not found.any():
+            return None
+        shoulders = pose[found][:, _SHOULDERS, :2].astype(np.float64)
+        width = max(float(np.median(np.linalg.norm(shoulders[:, 0] - shoulders[:, 1], axis=-1))), 1e-4)
+        return cls(points, found, np.median(shoulders.mean(axis=1), axis=0), width)
+
+    def hand(self, side: int) -> Floats:
+        """(n, 2) the middle of the left (0) or right (1) hand."""
+        hand = self.points[:, _PARTS[1 + side]].reshape(-1, 21, 3)
+        return self._where(_is_found(hand), hand[..., :2].mean(axis=1))
+
+    def wrist(self, side: int) -> Floats:
+        """(n, 2) the wrist that belongs to the body."""
+        wrist = self.points[:, _PARTS[0]].reshape(-1, 33, 4)[:, _WRISTS[side]]
+        return self._where(self.found & (wrist[:, 3] > _SEEN), wrist[:, :2])
+
+    def place(self, side: int) -> Floats:
+        """(n, 2) the hand, or the wrist where the hand is not found."""
+        hand = self.hand(side)
+        return np.where(np.isfinite(hand), hand, self.wrist(side))
+
+    def _where(self, seen: Bools, place: FloatArray) -> Floats:
+        return np.where(seen[:, None], (place.astype(np.float64) - self.origin) / self.width, np.nan)
+
+
+# The landmarks of videos: from the file beside them, from the store, or found by the detector, and kept.
+
+
+_OTHER_LENGTH = (1000.0, 0.05)  # ms and share of the video by which its landmarks may be shorter or longer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VideoLandmarks:
+    """The landmarks of a video and what was noticed while reading it."""
+
+    signer: SignerLandmarks
+    remarks: Remarks = Remarks()
+
+    @property
+    def pose_share(self) -> float:
+        """The share of frames in which a body was found."""
+        return _share(self.signer.track, 0, POSE_NUMBERS)
+
+    @property
+    def hand_share(self) -> float:
+        """The share of frames in which at least one hand was found."""
+        return _share(self.signer.track, POSE_NUMBERS, None)
+
+
+def landmarks_of(
+    video: Path,
+    *,
+    store: FeatureStore | None = None,
+    options: LandmarkOptions = LandmarkOptions(),
+    progress: Progress | None = None,
+) -> VideoLandmarks:
+    """The landmarks of a video, or of a .pose file: read if there is such a file beside it, else found, and kept.
+
+    What the detector finds is rounded as in the store also the first time, and without a store, so that answers never
+    differ. A file that somebody put beside a video is believed, whatever the box.
+    """
+    beside = landmark_file_of(video)
+    if beside is not None:
+        return VideoLandmarks(read_pose(beside, video.stem))
+    sha256, filed = media_sha256(video), filed_under(landmarks_name(video), options.box)
+    known = store.find(sha256, filed) if store is not None else None
+    track = store.get(sha256, filed) if store is not None else None
+    if track is not None and known is not None:
+        return VideoLandmarks(_signer(track, video, options), known.remarks)
+    found = _found(video, options, progress)
+    track = _kept(found.signer.track, filed)
+    if store is not None:
+        store.put(sha256, track, found.remarks)
+    points = as_stored(track).vectors.astype("float32")
+    return replace(found, signer=replace(found.signer, track=replace(found.signer.track, points=points)))
+
+
+def landmark_file_of(video: Path) -> Path | None:
+    """The .pose file that says where body and hands are: the video itself if it is one, or the one beside it."""
+    return video if video.suffix.lower() == POSE_SUFFIX else landmarks_beside(video)
+
+
+def strange_length(video: Path, landmarks: SignerLandmarks, *, isolated: bool) -> tuple[str, ...]:
+    """Why the file of landmarks beside a video may be that of another recording: it lasts longer, or less long."""
+    file = landmark_file_of(video)
+    if file is None or file == video:
+        return ()
+    video_ms = claimed_ms(video, isolated=isolated)
+    landmarks_ms, (least_ms, share) = len(landmarks.track.axis) * FRAME_MS, _OTHER_LENGTH
+    if video_ms is None or abs(landmarks_ms - video_ms) <= max(least_ms, share * video_ms):
+        return ()
+    lengths = f"lasts {landmarks_ms / 1000:.1f} s, the video {video_ms / 1000:.1f} s"
+    return (f"{file.name}, whose landmarks are taken, {lengths}: if it is of another recording, remove or replace it",)
+
+
+def landmarks_name(video: Path) -> str:
+    """What the landmarks of a video are filed under: the content of its .pose file, or else the detector."""
+    beside = landmark_file_of(video)
+    if beside is not None:
+        return f"pose with wrists {media_sha256(beside)}"  # as read: `read_pose` completes arms
+    try:
+        return detector_name()
+    except MissingExtra as error:
+        ways = f"{error.fix}, or put a .pose file beside each video, or choose another --model"
+        raise MissingExtra(video, error.what.replace("needs", "its landmarks need"), ways) from error
+
+
+def has_detector() -> bool:
+    """Whether landmarks can be found in videos on this computer."""
+    try:
+        return bool(detector_name())
+    except MissingExtra:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandmarkRequest:
+    """Of which videos to write the landmarks, and where."""
+
+    sources: tuple[Path, ...]  # videos, and folders of videos
+    out: Path | None = None  # a folder; None: each beside its video
+    box: SignerBox | None = None  # None: what the source says, or the whole picture
+    isolated: bool = True
+    overwrite: bool = False  # find again what is there already
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Landmarked:
+    """What became of one video of `landmark_files`."""
+
+    video: Path
+    file: Path
+    made: VideoLandmarks | None = None  # None: it was there already, or it failed
+    failure: SignspotError | None = None
+    remarks: tuple[str, ...] = ()  # what should be known about all that was given; with the first video
+
+
+def landmark_files(request: LandmarkRequest, progress: Progress | None = None) -> Iterator[Landmarked]:
+    """Write a .pose file for every video; those that are there already cost nothing."""
+    episodes, remarks = read_sources(request.sources)
+    files = [_file(episode.video, request.out) for episode in episodes]
+    twice = [file for file, count in Counter(files).items() if count > 1]
+    if twice:
+        raise InputError(twice[0], "would hold the landmarks of two videos", "give them one after the other")
+    detector_name()  # says what is missing before anything is made
+    if request.out is not None:
+        output_folder(request.out)
+    for number, (episode, file) in enumerate(zip(episodes, files, strict=True)):
+        said = () if number else remarks
+        if file.exists() and not request.overwrite:
+            yield Landmarked(episode.video, file, remarks=said)
+            continue
+        options = LandmarkOptions(box=request.box or episode.box, isolated=request.isolated)
+        try:
+            refuse_existing(file, overwrite=request.overwrite)  # before minutes of work
+            made = _found(episode.video, options, progress)
+            write_pose(made.signer, file, overwrite=request.overwrite)
+            yield Landmarked(episode.video, file, made, remarks=said)
+        except (SignspotError, ValueError) as error:
+            yield Landmarked(episode.video, file, failure=trouble_of(episode.video, error), remarks=said)
+
+
+def _found(video: Path, options: LandmarkOptions, progress: Progress | None) -> VideoLandmarks:
+    found = find_landmarks(video, options, _in_frames(video, progress))
+    return VideoLandmarks(found.signer, Remarks(found.report.partial, found.report.warnings))
+
+
+def _kept(track: LandmarkTrack, filed: str) -> EmbeddingTrack:
+    """Landmarks as the store keeps them: vectors of windows of one frame."""
+    grid = WindowGrid(len(track.axis), length=1)
+    return EmbeddingTrack(track.video_id, grid, track.axis, track.points, filed, unit_rows=False)
+
+
+def _signer(track: EmbeddingTrack, video: Path, options: LandmarkOptions) -> SignerLandmarks:
+    with VideoReader(video, isolated=options.isolated) as reader:
+        info = reader.info
+    points = track.vectors.astype("float32", copy=False)
+    return SignerLandmarks(LandmarkTrack(video.stem, track.axis, points), info.width, info.height)
+
+
+def _in_frames(video: Path, progress: Progress | None) -> Callable[[float, float | None], None] | None:
+    """Report media time as frames: their number in a second is what tells a fast machine from a slow one."""
+    if progress is None:
+        return None
+    step = f"finding landmarks in {video.name}"
+
+    def report(done_ms: float, expected_ms: float | None) -> None:
+        progress(step, done_ms / FRAME_MS, None if expected_ms is None else expected_ms / FRAME_MS)
+
+    return report
+
+
+def _file(video: Path, out: Path | None) -> Path:
+    name = f"{video.name if has_twin(video) else video.stem}{POSE_SUFFIX}"
+    return video.with_name(name) if out is None else out / name
+
+
+def _share(track: LandmarkTrack, first: int, last: int | None) -> float:
+    return float(track.points[:, first:last].any(axis=1).mean()) if len(track.points) else 0.0
+
+
+# The vectors of a video for a model that sees landmarks: windows of several lengths around every frame.
+
+
+_FEW_HANDS = 0.1  # share of frames: hands at rest are out of sight, too, but nobody rests for so long
+
+
+def landmark_track_of(
+    episode: Episode,
+    model: LandmarkEmbedder,
+    *,
+    store: FeatureStore | None = None,
+    options: ExtractOptions = ExtractOptions(),
+    progress: Progress | None = None,
+) -> VideoTrack:
+    """Look the video up in the store; find its landmarks, embed them and keep both where it is not there.
+
+    Rows are rounded as on the disk also the first time, and without a store, so that answers never differ.
+    """
+    if options.stage == "trunk":
+        raise InputError(model.name, "sees landmarks, and no vectors of its trunk are kept", "choose another model")
+    sha256, box = media_sha256(episode.video), seen_box(episode, model, options.box)
+    made = RateRows(model, Rates(stride=options.stride))
+    filed = _filed(episode, made, options)
+    known = store.find(sha256, filed.fingerprint, options.stride) if store is not None else None
+    rows = store.open_track(sha256, filed.fingerprint, options.stride) if store is not None else None
+    if rows is not None and known is not None:
+        return VideoTrack(made.track(rows, episode.video_id), sha256, known.remarks, was_stored=True, box=box)
+    seen = LandmarkOptions(box=box, isolated=options.isolated)
+    found = landmarks_of(episode.video, store=store, options=seen, progress=progress)
+    if not len(found.signer.track.axis):
+        raise VideoError(episode.video, "holds no frames", "give a recording of somebody who signs")
+    doubts = (*_doubts(found), *strange_length(episode.video, found.signer, isolated=options.isolated))
+    remarks = replace(found.remarks, warnings=(*found.remarks.warnings, *doubts))
+    with RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, options.stride) as file:
+        rows = _embedded(found, made, file, progress)
+        if store is not None:
+            store.put(sha256, replace(rows, fingerprint=filed.fingerprint), remarks)
+    return VideoTrack(made.track(rows, episode.video_id), sha256, remarks, box=box)
+
+
+def landmark_track_is_stored(
+    episode: Episode, model: LandmarkEmbedder, store: FeatureStore, options: ExtractOptions = ExtractOptions()
+) -> bool:
+    """Whether `landmark_track_of` has nothing to compute."""
+    filed = _filed(episode, RateRows(model, Rates(stride=options.stride)), options)
+    return store.find(media_sha256(episode.video), filed.fingerprint, options.stride) is not None
+
+
+def _filed(episode: Episode, made: RateRows, options: ExtractOptions) -> StageVectors:
+    """What the rows are filed under: the model, its windows, who found the landmarks, and where."""
+    box = seen_box(episode, made.embedder, options.box)
+    name = f"{made.made.fingerprint} {landmarks_name(episode.video)}"
+    return replace(made.made, fingerprint=filed_under(name, box))
+
+
+def _embedded(found: VideoLandmarks, made: RateRows, file: RowFile, progress: Progress | None) -> EmbeddingTrack:
+    track = found.signer.track
+    grid = WindowGrid(len(track.axis), stride=made.rates.stride)
+    for block in made.blocks(found.signer, len(file)):
+        file.append(block)
+        if progress is not None:
+            progress(f"comparing the windows of {track.video_id}", len(file), len(grid))
+    return EmbeddingTrack(track.video_id, grid, track.axis, file.mapped(), made.made.fingerprint, unit_rows=False)
+
+
+def _doubts(found: VideoLandmarks) -> tuple[str, ...]:
+    """Why nothing may be found in it."""
+    if not found.pose_share:
+        return ("nobody was found in it: no landmarks, so nothing can be compared",)
+    if found.hand_share < _FEW_HANDS:
+        return (f"a hand was found in only {found.hand_share:.0%} of the frames: signs will be missed",)
+    return ()
+
+
+# Single signs as a model of landmarks sees them: where body and hands are, frame by frame.
+
+
+NOBODY = "nobody is found in the recording: show the upper body, in good light"
+NO_HAND = "no hand is raised or moves: record the whole sign, in good light, with the hands in the picture"
+HANDS_OUT = "the hands are out of the picture most of the time: sit farther from the camera"
+NO_HANDS = "no hand is found in most frames: more light, or a plainer background, may help"
+_MIRROR = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
+_SIGN_WRISTS = (15, 16)  # of the pose
+_MOST = 0.5  # share of frames
+_LONG_SECONDS = 4.0  # in 95 of 100 clips of single signs (WLASL) no hand is raised for longer
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkSigns:
+    """Signs as a model of landmarks sees them."""
+
+    model: LandmarkEmbedder
+    isolated: bool = True
+    store: Path | None = None  # where landmarks of dictionary clips are kept, never those of a recording
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return self.model.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever the vectors would."""
+        return f"{self.model.fingerprint} without rest but low signs"
+
+    @property
+    def dim(self) -> int:
+        """The length of a vector."""
+        return self.model.dim
+
+    @property
+    def threshold(self) -> float:
+        """The lowest cosine that counts as alike."""
+        return self.model.threshold
+
+    def entry_vector(self, entry: Entry) -> FloatArray:
+        """The vector (d,) of a dictionary clip; raises VideoError where there is none."""
+        vector: FloatArray = self.entry_views(entry)[0]
+        return vector
+
+    def entry_views(self, entry: Entry) -> FloatArray:
+        """The vectors (2, d) of a dictionary clip, as it is and mirrored: one window over the sign."""
+        if entry.video is None:
+            raise VideoError(entry.entry_id, "has no clip, and a model of landmarks needs one", "add it or remove it")
+        is_found = landmark_file_of(entry.video) is not None  # then there is nothing to keep
+        with store_at(None if is_found else self.store) as store:
+            signer = self._read(entry.video, entry.box, store).signer
+        if 0 < len(signer.track.axis) < FEWEST_FRAMES:
+            raise VideoError(entry.video, too_short(len(signer.track.axis)), "give a clip of the whole sign")
+        return self._vectors(signer, entry.kept or _signed(signer), entry.video)
+
+    def remarks(self, words: tuple[Word, ...]) -> tuple[str, ...]:
+        """Nothing: every vector is made of a clip."""
+        del words
+        return ()
+
+    def recorded(self, path: Path, box: SignerBox | None = None) -> RecordedSign:
+        """The vectors of a recording, cut to where a hand is raised, and whether the hands can be seen."""
+        read = self._read(path, box)
+        signer = read.signer
+        if len(signer.track.axis) > LONGEST_SECONDS * FRAME_RATE:
+            raise VideoError(path, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
+        n_frames = len(signer.track.axis)
+        if not signer.track.points[:, :POSE_NUMBERS].any():
+            whole = Trim(FrameSpan(0, n_frames), n_frames)
+            return RecordedSign(np.zeros((0, self.dim), np.float32), whole, faults=(NOBODY,))
+        faults, trim = _faults(signer, path), Trim(_signed(signer), n_frames)
+        vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept, path)
+        drawn = tuple(skeletons(signer, trim.kept))
+        doubts = (*damage_of(path, read.remarks.partial, read.remarks.warnings), *doubts_of(signer.track, trim.kept))
+        return RecordedSign(vectors, trim, drawn, faults, doubts)
+
+    def _read(self, video: Path, box: SignerBox | None, store: FeatureStore | None = None) -> VideoLandmarks:
+        options = LandmarkOptions(box=box, isolated=self.isolated)
+        try:
+            return landmarks_of(video, store=store, options=options)
+        except FormatError as error:  # of a .pose file, which stands for a video here
+            raise VideoError(error.where, error.what, error.fix) from error
+
+    def _vectors(self, signer: SignerLandmarks, kept: FrameSpan, path: Path) -> FloatArray:
+        """(2, d) the sign brought to 16 frames, as it is and mirrored."""
+        if kept.stop > len(signer.track.axis):
+            raise VideoError(path, "its landmarks do not reach to its end", "detect them again")
+        points = signer.track.points
+        if not points[kept.start : kept.stop].any():
+            raise VideoError(path, "nobody was found in it", "show the upper body, in good light")
+        heights = [in_picture_heights(view, signer.aspect) for view in (points, _MIRROR.apply(points))]
+        return self.model.embed(np.stack([window_at(view, kept.start, len(kept)) for view in heights]))
+
+
+def _faults(signer: SignerLandmarks, path: Path) -> tuple[str, ...]:
+    """Why a recording shows no sign: too short, or nothing but rest. A hand that is held up shows one, even still."""
+    faults = faults_of(trim_by_landmarks(signer.track, signer.aspect), path)
+    if faults != (NO_MOTION,):
+        return faults
+    return () if has_raised_hand(in_picture_heights(signer.track.points, signer.aspect)) else (NO_HAND,)
+
+
+def _signed(signer: SignerLandmarks) -> FrameSpan:
+    """The frames of the sign: the model was trained on signs without the hands' way up and down."""
+    return sign_span(in_picture_heights(signer.track.points, signer.aspect))
+
+
+def doubts_of(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:
+    """Why what is recognised may be wrong: it may be no single sign, or its hands cannot be seen."""
+    seconds = len(kept) / FRAME_RATE
+    long = f"a hand is raised for {seconds:.1f} s: if these are several signs, look for them with `signspot spot`"
+    return (*((long,) if seconds > _LONG_SECONDS else ()), *_hidden_hands(track, kept))
+
+
+def _hidden_hands(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:
+    """Hands that leave the picture, or that the detector does not find."""
+    points = track.points[kept.start : kept.stop]
+    if not len(points):
+        return ()
+    wrists = points[:, :POSE_NUMBERS].reshape(len(points), -1, 4)[:, _SIGN_WRISTS, :2]
+    found = np.asarray(wrists.any(axis=2))
+    outside = found & np.asarray(((wrists < 0) | (wrists > 1)).any(axis=2))
+    # Signs of one hand leave the other hanging below the picture: both must be out.
+    if (outside | ~found).all(axis=1).mean() > _MOST:
+        return (HANDS_OUT,)
+    hands = points[:, POSE_NUMBERS:].reshape(len(points), 2, HAND_NUMBERS)
+    return (NO_HANDS,) if (~hands.any(axis=(1, 2))).mean() > _MOST else ()

@@ -1,0 +1,230 @@
+"""Models by name: the built-in ones, those shipped with signspot, those imported, and those that can be fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from signspot.domain.recordings import Dictionary, Episode
+from signspot.domain.tracks import Embedder, EmbeddingTrack
+from signspot.embedding.landmarks import has_detector, landmark_file_of
+from signspot.embedding.model import COLOUR_MODEL, LANDMARK_MODEL, sees_landmarks
+from signspot.embedding.pictures import ExtractOptions, embed_video, track_of
+from signspot.errors import EnvironmentProblem, InputError, SignspotError
+from signspot.evaluation.calibration import Calibration
+from signspot.files.atomic import own_folder
+from signspot.formats.pose import POSE_SUFFIX
+from signspot.models.embedders import ColourEmbedder
+from signspot.stores.calibration import CALIBRATION_SUFFIX, check_fingerprint, read_calibration
+from signspot.stores.dictionary import read_dictionary
+from signspot.stores.features import default_store_folder
+
+MODEL_SUFFIX = ".safetensors"
+_LANDMARK_TRUNK = "landmark"  # what cards call it
+_SHIPPED = Path(__file__).parent / "shipped"
+_SHIPPED_FOR = {
+    "landmark-v1": "real American Sign Language, from landmarks of body and hands: the default where they can be had",
+    "world-v1": "drawn figures of the synthetic world, from pictures",
+}
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_BUILT_IN = {COLOUR_MODEL: ("mean colours: shows the path, knows nothing about signing", ColourEmbedder)}
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model that `load_model` finds by its name, or would if it were fetched."""
+
+    name: str
+    what: str
+    path: Path | None = None  # None: built in, or not on this computer
+    is_here: bool = True
+
+
+def models_folder(environment: Mapping[str, str]) -> Path:
+    """Where imported models are kept: `$XDG_DATA_HOME/signspot/models` or ~/.local/share/signspot/models."""
+    try:
+        return own_folder(environment, "XDG_DATA_HOME", ".local/share") / "signspot" / "models"
+    except EnvironmentProblem as error:
+        what, fix = f"{error.what}, so there is no place for models", "set it, or name the model by its path"
+        raise EnvironmentProblem(error.where, what, fix) from error
+
+
+def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", folder: Path | None = None) -> Embedder:
+    """A model by its name, or by the path of its .safetensors file; its card says whether it sees landmarks."""
+    if str(name) in _BUILT_IN:
+        return _BUILT_IN[str(name)][1]()
+    path = model_path(name, folder)
+    # torch is loaded only when a network is.
+    from signspot.models.backends import choose_backend
+    from signspot.models.checkpoints import read_card
+    from signspot.models.embedders import embedder_from_checkpoint, landmark_embedder_from_checkpoint
+
+    if read_card(path).architecture.split("+")[0] == _LANDMARK_TRUNK:
+        choose_backend(backend, device=device)  # it runs in PyTorch on the processor; a wrong name is still wrong
+        return landmark_embedder_from_checkpoint(path)
+    return embedder_from_checkpoint(path, backend=backend, device=device)
+
+
+def known_models(folder: Path | None) -> tuple[KnownModel, ...]:
+    """The built-in models, the shipped ones and those in `folder`; a file that is no model is said to be none."""
+    from signspot.models.checkpoints import read_card
+
+    found = [KnownModel(name, what) for name, (what, _) in _BUILT_IN.items()]
+    kept: list[Path] = []
+    with suppress(OSError):  # somebody else's home
+        kept = sorted(folder.glob(f"*{MODEL_SUFFIX}")) if folder is not None else []
+    for path in (*sorted(_SHIPPED.glob(f"*{MODEL_SUFFIX}")), *kept):
+        try:
+            card = read_card(path)
+            what = f"{card.architecture}, from {card.created_from or 'unknown'}"
+            what = _SHIPPED_FOR.get(path.stem, what) if path.parent == _SHIPPED else what
+            found.append(KnownModel(path.stem, what, path))
+        except SignspotError as error:
+            found.append(KnownModel(path.stem, f"cannot be used: {error.what}", path))
+    return tuple(found)
+
+
+def refuse_name(name: str) -> None:
+    """Raise if an imported model cannot be called so: what is built in or shipped would be found instead."""
+    if not _NAME.fullmatch(name):
+        fix = "give --name with letters a to z, digits, - and _, at most 100"
+        raise InputError(name or "name", "is no name for a model", fix)
+    if name.lower() in {*_BUILT_IN, *_SHIPPED_FOR}:
+        raise InputError(name, "is the name of a model that comes with signspot", "give another one with --name")
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; one in a folder that may not be read is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def model_path(name: str | Path, folder: Path | None = None) -> Path:
+    """The file of a model by its name, or by its path, which is not looked at; built-in models have none."""
+    path = Path(name)
+    if path.suffix == MODEL_SUFFIX or path.parent != Path():
+        return path
+    if is_there(path):  # a pickle in this folder, say: its own message tells what to do with it
+        return path
+    if is_there(shipped := _SHIPPED / f"{name}{MODEL_SUFFIX}"):
+        return shipped
+    kept = (folder or models_folder(os.environ)) / f"{name}{MODEL_SUFFIX}"
+    if not is_there(kept):
+        what = "no model of this name is on this computer"
+        raise InputError(name, what, "`signspot models list` shows those that are and those that can be fetched")
+    return kept
+
+
+# Which model is used when none is named: the shipped one of real signing, wherever landmarks can be had.
+
+
+_CHOSEN = f"model {LANDMARK_MODEL}: sees body and hands; it learned American Sign Language only (--model for others)"
+_FALLEN_BACK = (
+    f"model {COLOUR_MODEL}: compares mean colours and knows nothing about signing; {LANDMARK_MODEL} would need "
+    "landmarks of all recordings: pip install 'signspot[pose]', or put a .pose file beside"
+)
+_NAMED = 3  # recordings without landmarks
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenModel:
+    """A model by its name, and what should be said about the choice, if there was one."""
+
+    name: str
+    remarks: tuple[str, ...] = ()
+
+
+def chosen_model(asked: str, recordings: Iterable[Path | None]) -> ChosenModel:
+    """The model that was asked for, or else ("") the one that can see all recordings; None stands for a missing clip.
+
+    Where any recording is a .pose file, only a model of landmarks will do.
+    """
+    if asked:
+        return ChosenModel(asked)
+    paths = list(recordings)
+    finds = has_detector()
+    blind = [path for path in paths if path is None or not (finds or landmark_file_of(path))]
+    if not blind or any(path is not None and path.suffix.lower() == POSE_SUFFIX for path in paths):
+        return ChosenModel(LANDMARK_MODEL, (_CHOSEN,))
+    named = ", ".join(path.name for path in blind[:_NAMED] if path is not None)
+    more = f" and {len(blind) - _NAMED} more of {len(paths)}" if len(blind) > _NAMED else ""
+    return ChosenModel(COLOUR_MODEL, (f"{_FALLEN_BACK} {named or 'each'}{more} (--model for others)",))
+
+
+def kept_for(chosen: ChosenModel, folder: Path | None) -> Path | None:
+    """Where vectors are kept: mean colours that nobody asked for are not worth a place in the usual folder."""
+    if not chosen.remarks or chosen.name != COLOUR_MODEL or folder is None:
+        return folder
+    with suppress(EnvironmentProblem):  # not everybody has a home
+        return None if folder == default_store_folder(os.environ) else folder
+    return folder
+
+
+# Where calibrations are kept: beside the file of their model, or in a folder by the model's fingerprint.
+
+
+def kept_at(model: Embedder, environment: Mapping[str, str]) -> Path:
+    """Where `calibrate` keeps the calibration of a model: `calibrations/` beside the folder of imported models."""
+    digest = hashlib.sha256(model.fingerprint.encode()).hexdigest()[:16]
+    return models_folder(environment).with_name("calibrations") / f"{digest}{CALIBRATION_SUFFIX}"
+
+
+def calibration_for(model: Embedder, named: Path | None, model_name: str) -> Calibration | None:
+    """The calibration that was named, or the one beside the model's file, or the one that is kept; None: uncalibrated.
+
+    A named one must fit; one of the others that is for another model is passed over.
+    """
+    if named is not None:
+        calibration = read_calibration(named)
+        check_fingerprint(calibration, model)
+        return calibration
+    for path in _places(model, model_name):
+        if is_there(path):
+            found = read_calibration(path)
+            if found.fingerprint == model.fingerprint:
+                return found
+    return None
+
+
+def _places(model: Embedder, model_name: str) -> tuple[Path, ...]:
+    places: list[Path] = []
+    with suppress(SignspotError):  # a built-in model has no file
+        places.append(model_path(model_name).with_suffix(CALIBRATION_SUFFIX))
+    with suppress(SignspotError):  # nor has everybody a home
+        places.append(kept_at(model, os.environ))
+    return tuple(places)
+
+
+# The small steps that library users take one at a time.
+
+
+def embed(video: Path | str, model: Embedder, *, stride: int = 1, isolated: bool = True) -> EmbeddingTrack:
+    """The embedding of every window of a video, with the media time of every frame."""
+    path = Path(video)
+    episode = Episode(video_id=path.stem, video=path)
+    options = ExtractOptions(stride=stride, isolated=isolated)
+    if sees_landmarks(model):
+        read = track_of(episode, model, options=options)
+        track, said = read.track, (*read.remarks.warnings, read.remarks.partial)
+    else:
+        extraction = embed_video(episode, model, options=options)
+        track, said = extraction.track, (*extraction.report.warnings, extraction.report.partial)
+    for message in filter(None, said):
+        warnings.warn(f"{path}: {message}", stacklevel=2)
+    return track
+
+
+def open_dictionary(path: Path | str) -> Dictionary:
+    """A dictionary from a folder of clips, a CSV or a manifest; warns about what had to be left out."""
+    source = read_dictionary(Path(path))
+    for problem in source.problems:
+        warnings.warn(f"left out: {problem.where}: {problem.what}", stacklevel=2)
+    return source.dictionary

@@ -1,1 +1,0 @@
-"""Media and models in, tracks out."""

@@ -1,0 +1,1 @@
+"""Pictures for people: curves, overlays, sheets of clips, evaluations."""

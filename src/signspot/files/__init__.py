@@ -1,0 +1,1 @@
+"""Bytes of any file, safely, whatever they mean: written whole or not at all, read within bounds."""

@@ -1,0 +1,1 @@
+"""ELAN annotation files: read as a document, edited without losing anything."""

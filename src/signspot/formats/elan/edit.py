@@ -1,0 +1,714 @@
+"""ELAN annotation files (EAF 2.7-3.0): read, made new, given tiers, written.
+
+    document = read_eaf(Path("L12.eaf"))
+    media = resolve_media(document, Path("L12.eaf"))
+    write_eaf(add_spottings(document, spottings), Path("L12.spot.eaf"))
+
+A file is changed by editing its XML tree, so whatever is in it, known to us or not, stays: tiers, links to
+vocabularies and lexicons, unaligned slots, comments. Only layout that XML does not keep changes: the file is written
+in UTF-8 without byte order mark and with plain line feeds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import re
+from bisect import bisect
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote
+
+from lxml import etree
+
+from signspot.domain.results import Spotting
+from signspot.domain.time import MillisSpan
+from signspot.errors import FormatError, InputError, readable_size
+from signspot.files.atomic import atomic_output
+from signspot.files.intake import Oddities, read_whole, shown_by
+from signspot.files.xml import MAX_XML_BYTES, parse_xml
+from signspot.formats.elan.document import (
+    MAX_TIME_VALUE,
+    UNITS_MS,
+    ElanDocument,
+    ElanMedia,
+    ElanVocabulary,
+    document_of,
+    integer,
+)
+from signspot.formats.vocabularies import ExternalVocabulary, VocabularyItem, file_url, shortened
+
+_XSI = "http://www.w3.org/2001/XMLSchema-instance"
+_UNKNOWN_TYPE = "unknown"  # what ELAN writes
+_MIME_TYPES = {
+    ".mp4": "video/mp4",
+    ".m4v": "video/mp4",
+    ".mov": "video/quicktime",
+    ".mpg": "video/mpeg",
+    ".mpeg": "video/mpeg",
+    ".avi": "video/x-msvideo",
+    ".webm": "video/webm",
+    ".mkv": "video/x-matroska",
+    ".wmv": "video/x-ms-wmv",
+    ".ogv": "video/ogg",
+    ".wav": "audio/x-wav",
+}
+
+
+def read_eaf(path: Path) -> ElanDocument:
+    """Read an ELAN file; what is odd but readable is in the document's warnings."""
+    return document_of(parse_xml(read_whole(path, MAX_XML_BYTES), path, FormatError), path)
+
+
+def write_eaf(document: ElanDocument, path: Path, *, overwrite: bool = False) -> None:
+    """Write a document whole or not at all, in the EAF version it has."""
+    with atomic_output(path, overwrite=overwrite) as temporary:
+        temporary.write_bytes(document.xml)
+
+
+def new_eaf(video: Path, eaf_path: Path, *, date: datetime) -> ElanDocument:
+    """An empty EAF 3.0 document that links `video`, to be written at `eaf_path`; for landmarks, the video beside them.
+
+    URLs are written as ELAN writes and reads them, without percent-encoding: a name with "[", "]" or "%" is found by
+    ELAN but is no valid URL to a strict checker of the schema.
+    """
+    video = shown_by(video)
+    root = etree.Element("ANNOTATION_DOCUMENT", nsmap={"xsi": _XSI})
+    root.set("AUTHOR", "signspot")
+    root.set("DATE", date.isoformat(timespec="seconds"))
+    root.set("FORMAT", "3.0")
+    root.set("VERSION", "3.0")
+    root.set(f"{{{_XSI}}}noNamespaceSchemaLocation", "http://www.mpi.nl/tools/elan/EAFv3.0.xsd")
+    header = etree.SubElement(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
+    media = etree.SubElement(header, "MEDIA_DESCRIPTOR", MEDIA_URL=xml_text(file_url(video)))
+    media.set("MIME_TYPE", _MIME_TYPES.get(video.suffix.lower(), _UNKNOWN_TYPE))
+    if relative := _relative_url(video, eaf_path):
+        media.set("RELATIVE_MEDIA_URL", xml_text(relative))
+    etree.SubElement(header, "PROPERTY", NAME="lastUsedAnnotationId").text = "0"
+    etree.SubElement(root, "TIME_ORDER")
+    etree.indent(root, space="    ")
+    return document_of(parse_xml(etree.tostring(root), eaf_path, FormatError), eaf_path)
+
+
+def _relative_url(video: Path, eaf_path: Path) -> str:
+    try:
+        relative = Path(os.path.relpath(video.absolute(), eaf_path.absolute().parent)).as_posix()
+    except ValueError:  # another drive
+        return ""
+    return relative if relative.startswith("../") else f"./{relative}"
+
+
+# Spottings as new tiers of an ELAN file; nothing that is there is touched.
+#
+#     signspot              the glosses, on the time line, linked to the vocabulary where there is one
+#       signspot-confidence   one note for each: "cosine 0.713; presence 0.920"
+#       signspot-source       one note for each: id, model, dictionary, entry, variant
+#     signspot (2), ...     where two findings overlap, which ELAN does not allow on one tier; the surer one comes first
+#
+# In EAF 2.8 and later an annotation names its vocabulary entry in CVE_REF; in 2.7 in an EXTERNAL_REF of its own.
+
+
+_NOTES = ("confidence", "source")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TierOptions:
+    """How spottings become tiers."""
+
+    tier: str = "signspot"  # the name of the new tier; a number follows if the name is taken
+    media: ElanMedia | None = None  # the linked video that was searched; None: the first
+    vocabulary: ExternalVocabulary | None = None  # None: the vocabularies that stand in the file
+    language: str = ""  # of the glosses, as the vocabulary names it; empty: its first
+    annotator: str = "signspot"
+
+    def __post_init__(self) -> None:
+        if not self.tier.strip():
+            raise InputError("tier", "the name of the new tier is empty", "name it, such as signspot")
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A spotting and its time in the unit of the file."""
+
+    spotting: Spotting
+    start: int
+    stop: int
+
+
+def add_spottings(
+    document: ElanDocument, spottings: Iterable[Spotting], options: TierOptions | None = None
+) -> ElanDocument:
+    """The document with the spottings on new tiers; what could not be added is in its warnings.
+
+    The times of spottings are media times, so TIME_ORIGIN of the video is subtracted. What lies wholly before the
+    annotated part is left out, what begins before it is cut.
+    """
+    options, odd = options or TierOptions(), Oddities()
+    placed = list(_placed(document, spottings, options, odd))
+    tree = parse_xml(document.xml, document.where, FormatError)
+    link = chosen_link(document, [one.spotting.type_id for one in placed], options.vocabulary, odd)
+    tiers = NewTiers(name=options.tier, notes=_NOTES, annotator=options.annotator, language=options.language, link=link)
+    layers = [[_annotation(one, link, options) for one in layer] for layer in _layers(placed)]
+    TierAdder(tree.getroot(), document, tiers).add(layers)
+    added = document_of(tree, document.where, odd.lines())
+    if len(added.xml) > MAX_XML_BYTES:
+        what = f"would grow beyond {readable_size(MAX_XML_BYTES)} with {len(placed):,} spottings"
+        raise FormatError(document.where, what, "ask for fewer words or a higher threshold")
+    return added
+
+
+def add_glosses(document: ElanDocument, glosses: Iterable[tuple[MillisSpan, str]], tier: str) -> ElanDocument:
+    """The document with glosses of the first linked video, none of which overlap, on a new tier without notes."""
+    unit = UNITS_MS[document.time_unit]
+    media = document.media[0] if document.media else ElanMedia("")
+    placed = sorted((media.to_eaf(span), gloss) for span, gloss in glosses)
+    layer = [NewAnnotation(round(span.start / unit), round(span.stop / unit), gloss, "", ()) for span, gloss in placed]
+    if any(later.start < earlier.stop for earlier, later in pairwise(layer)):
+        raise InputError(document.where, f"glosses of the tier {tier!r} overlap", "give them tiers of their own")
+    tree = parse_xml(document.xml, document.where, FormatError)
+    tiers = NewTiers(name=tier, notes=(), annotator="", language="", link=None)
+    TierAdder(tree.getroot(), document, tiers).add([layer])
+    return document_of(tree, document.where, ())
+
+
+def _placed(
+    document: ElanDocument, spottings: Iterable[Spotting], options: TierOptions, odd: Oddities
+) -> Iterator[_Placed]:
+    unit = UNITS_MS[document.time_unit]
+    media = options.media or (document.media[0] if document.media else ElanMedia(""))
+    for spotting in spottings:
+        span = media.to_eaf(spotting.span_ms)
+        start = max(0, round(span.start / unit))
+        stop = max(start + 1, round(span.stop / unit))  # an annotation without duration cannot be seen or clicked
+        if span.stop <= 0:
+            odd.note("spottings before the annotated part of the video, left out", spotting.word)
+        elif stop > MAX_TIME_VALUE:
+            odd.note("spottings later than an EAF file can say, left out", spotting.word)
+        else:
+            yield _Placed(spotting, start, stop)
+
+
+def _layers(placed: Iterable[_Placed]) -> list[list[_Placed]]:
+    """Split spottings so that none overlap within a layer; the first layer holds the surest of every moment."""
+    layers: list[list[_Placed]] = [[]]
+    for one in sorted(placed, key=_by_sureness):
+        layer = next((layer for layer in layers if _fits(one, layer)), None)
+        if layer is None:
+            layers.append(layer := [])
+        layer.insert(bisect(layer, one.start, key=_start), one)
+    return layers
+
+
+def _start(one: _Placed) -> int:
+    return one.start
+
+
+def _fits(one: _Placed, layer: Sequence[_Placed]) -> bool:
+    following = bisect(layer, one.start, key=_start)
+    free_before = following == 0 or layer[following - 1].stop <= one.start
+    return free_before and (following == len(layer) or one.stop <= layer[following].start)
+
+
+def _by_sureness(one: _Placed) -> tuple[float, int, int, str, str]:
+    cosine = one.spotting.cosine
+    return (math.inf if math.isnan(cosine) else -cosine, one.start, one.stop, one.spotting.word, one.spotting.entry_id)
+
+
+def _annotation(one: _Placed, link: VocabularyLink | None, options: TierOptions) -> NewAnnotation:
+    type_id = one.spotting.type_id
+    linked = link.items.get(type_id) if link and type_id else None
+    known = linked or (options.vocabulary.item(type_id) if options.vocabulary and type_id else None)
+    value = (known.gloss(options.language) if known else "") or one.spotting.word
+    return NewAnnotation(one.start, one.stop, value, type_id if linked else "", _notes(one.spotting))
+
+
+def _notes(spotting: Spotting) -> tuple[str, str]:
+    """What the child tiers say: confidence and source."""
+    confidence = f"cosine {spotting.cosine:.3f}"
+    if spotting.presence is not None:
+        confidence += f"; presence {spotting.presence.probability:.3f}"
+    origin = spotting.provenance
+    source = f"{_identity(spotting)}; model {origin.model}; dictionary {origin.dictionary}; entry {spotting.entry_id}"
+    return confidence, f"{source}; variant {spotting.variant}" if spotting.variant else source
+
+
+def _identity(spotting: Spotting) -> str:
+    try:
+        return spotting.spotting_id
+    except UnicodeEncodeError:  # half a character, from a file name in no known encoding, has no bytes to hash
+        return "spot:unknown"
+
+
+# Adding tiers to an EAF tree: a tier of aligned annotations and child tiers with a note on each of them.
+
+
+_ASSOCIATION = "Symbolic_Association"
+_ASSOCIATION_MEANING = "1-1 association with a parent annotation"  # ELAN's own words
+_GLOSS_TYPE, _NOTE_TYPE = "signspot-gloss", "signspot-note"
+
+
+@dataclass(frozen=True, slots=True)
+class NewAnnotation:
+    """An annotation to add, with its time in the unit of the file and one note for each child tier."""
+
+    start: int
+    stop: int
+    value: str
+    cve_id: str  # the vocabulary entry to link; may be empty
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTiers:
+    """What the new tiers are called and where their glosses come from."""
+
+    name: str
+    notes: tuple[str, ...]  # the child tiers are called name-note
+    annotator: str
+    language: str
+    link: VocabularyLink | None
+
+
+class TierAdder:
+    """Adds tiers to one tree; everything else in it stays."""
+
+    def __init__(self, root: etree._Element, document: ElanDocument, tiers: NewTiers) -> None:
+        self._root, self._new = root, tiers
+        self._has_cve_ref = version_of(document) >= (2, 8)
+        self._order = RootOrder(root, version_of(document))
+        if tiers.link and not tiers.link.new_ecv_url:
+            for linked in (
+                cv for cv in root.iterchildren("CONTROLLED_VOCABULARY") if cv.get("CV_ID") == tiers.link.cv_id
+            ):
+                self._order.go_after(linked)
+        self._last_used = root.find("HEADER/PROPERTY[@NAME='lastUsedAnnotationId']")
+        taken = taken_ids(root)
+        last_used = integer(self._last_used.text) if self._last_used is not None else None
+        self._newest_id = ""
+        self._annotation_ids = fresh_ids("a", taken, above=last_used or 0)
+        self._slot_ids = fresh_ids("ts", taken)
+        self._reference_ids = fresh_ids("er", taken)
+        self._references = {
+            (ref.get("TYPE", ""), ref.get("VALUE", "")): ref.get("EXT_REF_ID", "")
+            for ref in root.iterchildren("EXTERNAL_REF")
+        }
+
+    def add(self, layers: Sequence[Sequence[NewAnnotation]]) -> None:
+        """Add one tier with its child tiers for each layer; the annotations of a layer must not overlap."""
+        slots = self._add_slots([one for layer in layers for one in layer])
+        gloss_type, note_type = self._add_gloss_type(), self._add_note_type()
+        name = self._free_name(len(layers))
+        for number, layer in enumerate(layers, start=1):
+            ending = _ending(number)
+            tiers = [self._tier(f"{name}{ending}", gloss_type)]
+            tiers += [self._tier(f"{name}-{note}{ending}", note_type, f"{name}{ending}") for note in self._new.notes]
+            for one in layer:
+                self._annotate(one, tiers, next(slots))
+            for tier in tiers:
+                lay_out(self._root, tier)
+                self._order.add(tier)
+        self._update_last_used()
+
+    def _add_slots(self, annotations: Sequence[NewAnnotation]) -> Iterator[tuple[str, str]]:
+        """Add two time slots for each annotation, among the others in order of time as ELAN writes them."""
+        order = self._root.find("TIME_ORDER")
+        if order is None:
+            order = etree.Element("TIME_ORDER")
+            self._order.add(order)
+        ends = sorted(
+            (time, i, end) for i, one in enumerate(annotations) for end, time in enumerate((one.start, one.stop))
+        )
+        slots: list[list[str]] = [["", ""] for _ in annotations]
+        existing = iter(_in_time(order))
+        value, following = next(existing, (0, None))
+        for time, i, end in ends:
+            while following is not None and value <= time and following.tag == "TIME_SLOT":
+                value, following = next(existing, (0, None))
+            slots[i][end] = next(self._slot_ids)
+            slot = etree.Element("TIME_SLOT", TIME_SLOT_ID=slots[i][end], TIME_VALUE=str(time))
+            append(order, slot) if following is None else add_before(following, slot)
+        return ((first, last) for first, last in slots)
+
+    def _free_name(self, n_layers: int) -> str:
+        taken = {tier.get("TIER_ID") for tier in self._root.iterchildren("TIER")}
+        base, parts = xml_text(self._new.name), ("", *(f"-{note}" for note in self._new.notes))
+        names = (base if number == 1 else f"{base}-{number}" for number in itertools.count(1))
+        endings = [_ending(number) for number in range(1, n_layers + 1)]
+        return next(
+            name for name in names if not any(f"{name}{part}{end}" in taken for part in parts for end in endings)
+        )
+
+    def _tier(self, name: str, linguistic_type: str, parent: str = "") -> etree._Element:
+        tier = etree.Element("TIER", TIER_ID=name, LINGUISTIC_TYPE_REF=linguistic_type)
+        if self._new.annotator:
+            tier.set("ANNOTATOR", xml_text(self._new.annotator))
+        if parent:
+            tier.set("PARENT_REF", parent)
+        elif self._new.link and self._has_cve_ref and self._new.language in self._languages():
+            # Says which of the entry's values is meant.
+            tier.set("LANG_REF", self._new.language)
+        return tier
+
+    def _languages(self) -> set[str]:
+        declared = (one for one in self._root.iterchildren("LANGUAGE") if self._order.sees(one))
+        return {one.get("LANG_ID", "") for one in declared} - {""}
+
+    def _annotate(self, one: NewAnnotation, tiers: Sequence[etree._Element], slots: tuple[str, str]) -> None:
+        aligned = etree.SubElement(etree.SubElement(tiers[0], "ANNOTATION"), "ALIGNABLE_ANNOTATION")
+        annotation_id = self._write(aligned, one.value)
+        aligned.set("TIME_SLOT_REF1", slots[0])
+        aligned.set("TIME_SLOT_REF2", slots[1])
+        if one.cve_id and self._has_cve_ref:
+            aligned.set("CVE_REF", xml_text(one.cve_id))
+        elif one.cve_id:
+            aligned.set("EXT_REF", self._reference("cve_id", one.cve_id))
+        for tier, note in zip(tiers[1:], one.notes, strict=True):
+            reference = etree.SubElement(etree.SubElement(tier, "ANNOTATION"), "REF_ANNOTATION")
+            self._write(reference, note)
+            reference.set("ANNOTATION_REF", annotation_id)
+
+    def _write(self, annotation: etree._Element, value: str) -> str:
+        self._newest_id = next(self._annotation_ids)
+        annotation.set("ANNOTATION_ID", self._newest_id)
+        etree.SubElement(annotation, "ANNOTATION_VALUE").text = xml_text(value)
+        return self._newest_id
+
+    def _add_gloss_type(self) -> str:
+        attributes = {"TIME_ALIGNABLE": "true", "GRAPHIC_REFERENCES": "false"}
+        link = self._new.link
+        if link:
+            attributes["CONTROLLED_VOCABULARY_REF"] = cv_id = xml_text(link.cv_id)
+            if link.new_ecv_url:
+                reference = self._reference("ecv", link.new_ecv_url)
+                self._order.add(etree.Element("CONTROLLED_VOCABULARY", CV_ID=cv_id, EXT_REF=reference))
+        return self._linguistic_type(_GLOSS_TYPE, attributes)
+
+    def _add_note_type(self) -> str:
+        if all(element.get("STEREOTYPE") != _ASSOCIATION for element in self._root.iterchildren("CONSTRAINT")):
+            constraint = etree.Element("CONSTRAINT", STEREOTYPE=_ASSOCIATION, DESCRIPTION=_ASSOCIATION_MEANING)
+            self._order.add(constraint)
+        attributes = {"TIME_ALIGNABLE": "false", "GRAPHIC_REFERENCES": "false", "CONSTRAINTS": _ASSOCIATION}
+        return self._linguistic_type(_NOTE_TYPE, attributes)
+
+    def _linguistic_type(self, base: str, attributes: dict[str, str]) -> str:
+        """The name of a type with exactly these attributes: one of ours that is there, or a new one."""
+        existing = {one.get("LINGUISTIC_TYPE_ID"): one for one in self._root.iterchildren("LINGUISTIC_TYPE")}
+        used = {tier.get("LINGUISTIC_TYPE_REF") for tier in self._root.iterchildren("TIER")}  # maybe of a lost type
+        names = (base if number == 1 else f"{base}-{number}" for number in itertools.count(1))
+        for name in names:
+            wanted, there = {"LINGUISTIC_TYPE_ID": name, **attributes}, existing.get(name)
+            if there is None and name not in used:
+                self._order.add(etree.Element("LINGUISTIC_TYPE", wanted))
+                break
+            if there is not None and dict(there.items()) == wanted and self._order.sees(there):
+                break
+        return name
+
+    def _reference(self, kind: str, value: str) -> str:
+        """The id of an EXTERNAL_REF with this value, added if it is not there."""
+        value = xml_text(value)
+        if not self._references.get((kind, value)):
+            reference_id = self._references[kind, value] = next(self._reference_ids)
+            self._order.add(etree.Element("EXTERNAL_REF", EXT_REF_ID=reference_id, TYPE=kind, VALUE=value))
+        return self._references[kind, value]
+
+    def _update_last_used(self) -> None:
+        newest = int(self._newest_id.removeprefix("a") or 0)
+        if self._last_used is not None and newest > (integer(self._last_used.text) or 0):
+            self._last_used.text = str(newest)
+
+
+def _ending(number: int) -> str:
+    return f" ({number})" if number > 1 else ""
+
+
+def _in_time(order: etree._Element) -> Iterator[tuple[int, etree._Element]]:
+    """The time slots that have a time; the first thing that is no time slot is the last: nothing goes after it."""
+    for slot in order.iterchildren(etree.Element):
+        value = integer(slot.get("TIME_VALUE"))
+        if value is not None or slot.tag != "TIME_SLOT":
+            yield value or 0, slot
+        if slot.tag != "TIME_SLOT":
+            return
+
+
+# Adding elements to an EAF tree so that everything else stays as it is, its layout included.
+#
+# An added element takes over the line break and indentation of its place; taking it out again gives the old tree.
+
+
+# The order the schema demands of the children of ANNOTATION_DOCUMENT.
+_ORDER = (
+    "LICENSE", "HEADER", "TIME_ORDER", "TIER", "LINGUISTIC_TYPE", "LOCALE", "LANGUAGE", "CONSTRAINT",
+    "CONTROLLED_VOCABULARY", "LEXICON_REF", "REF_LINK_SET", "EXTERNAL_REF",
+)  # fmt: skip
+_RANK = {tag: rank for rank, tag in enumerate(_ORDER)}
+_ONCE = ("HEADER", "TIME_ORDER")
+_SINCE = {"LICENSE": (2, 8), "LANGUAGE": (2, 8), "REF_LINK_SET": (3, 0)}
+_NEWEST = (3, 0)
+# Attributes that give or use an xsd:ID: those ids are unique in the whole file, not only among their like. One that is
+# used but not given belongs to something lost; a new element of that id would step into its place.
+_IDS = (
+    "ANNOTATION_ID", "TIME_SLOT_ID", "EXT_REF_ID", "LEX_REF_ID", "LINK_SET_ID", "REF_LINK_ID", "LANG_ID",
+    "LANGUAGE_CODE", "STEREOTYPE", "TIME_SLOT_REF1", "TIME_SLOT_REF2", "ANNOTATION_REF", "PREVIOUS_ANNOTATION",
+    "EXT_REF", "REF1", "REF2", "REFS",
+)  # fmt: skip
+_INDENT = "    "
+_XML_SPACE = " \t\r\n"
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml_text(text: str) -> str:
+    """Text with the characters that XML 1.0 cannot hold replaced by U+FFFD."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
+def taken_ids(root: etree._Element) -> set[str]:
+    """Every id that the file gives or uses."""
+    elements = root.iter(etree.Element)
+    return {one for element in elements for name in _IDS if (ids := element.get(name)) for one in ids.split()}
+
+
+def fresh_ids(prefix: str, taken: set[str], above: int = 0) -> Iterator[str]:
+    """New ids: the prefix and numbers above all that are in use."""
+    numbered = re.compile(re.escape(prefix) + r"([0-9]{1,9})")
+    number = max((int(match[1]) for one in taken if (match := numbered.fullmatch(one))), default=0)
+    number = max(number, above if above < 10**9 else 0)  # beyond that it is damage, not a count
+    while True:
+        number += 1
+        if f"{prefix}{number}" not in taken:
+            taken.add(f"{prefix}{number}")
+            yield f"{prefix}{number}"
+
+
+class RootOrder:
+    """Where new children of ANNOTATION_DOCUMENT go, also in a file whose own children are not as the schema wants them.
+
+    A checker of the schema may stop at the first child that is out of place and look at nothing after it. New elements
+    go before that child, or, where they refer to something after it, to the end: it finds no more to complain about
+    than it did.
+    """
+
+    def __init__(self, root: etree._Element, version: tuple[int, ...]) -> None:
+        self._root, self._version = root, version
+        self._at_end = False
+
+    def sees(self, child: etree._Element) -> bool:
+        """Whether elements that are added may refer to this child of the root."""
+        sound = self._sound()
+        return sound is None or self._at_end or child in sound
+
+    def go_after(self, child: etree._Element) -> None:
+        """From now on, add what may refer to this child."""
+        self._at_end = self._at_end or not self.sees(child)
+
+    def add(self, element: etree._Element) -> None:
+        """Add a child after its like, or where the schema wants the first of its kind."""
+        rank, sound = _RANK[element.tag], self._sound()
+        lost_order = element.tag == "TIME_ORDER" and _last(self._root, lambda tag: _RANK.get(tag, 0) > rank) is not None
+        if lost_order or (sound is not None and self._at_end):
+            append(self._root, element)
+            return
+        if sound is not None:
+            anchor = next((child for child in reversed(sound) if _RANK.get(child.tag, 0) <= rank), None)
+        else:
+            anchor = _last(self._root, lambda tag: tag == element.tag)
+            if anchor is None:
+                anchor = _last(self._root, lambda tag: _RANK.get(tag, rank) < rank)
+        following = anchor.getnext() if anchor is not None else next(iter(self._root), None)
+        if following is None:
+            append(self._root, element)
+        else:
+            add_before(following, element)
+
+    def _sound(self) -> list[etree._Element] | None:
+        """The children before the first that is out of place; None if there is none, or it comes before TIME_ORDER."""
+        sound: list[etree._Element] = []
+        before = ""
+        for child in self._root.iterchildren(etree.Element):
+            if child.tag not in _RANK and self._version > _NEWEST:
+                continue  # new since
+            if not self._fits(child.tag, before):
+                return sound if before and _RANK[before] >= _RANK["TIME_ORDER"] else None
+            sound.append(child)
+            before = child.tag
+        return None
+
+    def _fits(self, tag: str, before: str) -> bool:
+        if tag not in _RANK or self._version < _SINCE.get(tag, (0,)):
+            return False
+        missing = [needed for needed in _ONCE if _RANK[before or _ORDER[0]] < _RANK[needed] < _RANK[tag]]
+        return not missing and _RANK[tag] >= _RANK.get(before, 0) and not (tag == before and tag in _ONCE)
+
+
+def add_before(sibling: etree._Element, element: etree._Element) -> None:
+    """Add an element before its sibling, on a line of its own if the sibling is."""
+    element.tail = _layout_before(sibling)
+    sibling.addprevious(element)
+
+
+def append(parent: etree._Element, element: etree._Element) -> None:
+    """Add an element as the last child, on a line of its own if the other children are."""
+    last = next(parent.iterchildren(reversed=True), None)  # len() would count them all, each time
+    if last is not None:
+        element.tail, last.tail = last.tail, _layout_before(last)
+    elif parent.text:
+        element.tail = parent.text if not parent.text.strip(_XML_SPACE) else None
+    elif outside := _layout_before(parent):
+        parent.text, element.tail = outside + _INDENT, outside
+    parent.append(element)
+
+
+def lay_out(root: etree._Element, element: etree._Element) -> None:
+    """Indent a new child of the root if the file is indented."""
+    if root.text and not root.text.strip(_XML_SPACE):
+        etree.indent(element, space=_INDENT, level=1)
+
+
+def _last(root: etree._Element, fits: Callable[[str], bool]) -> etree._Element | None:
+    return next((child for child in root.iterchildren(etree.Element, reversed=True) if fits(child.tag)), None)
+
+
+def _layout_before(element: etree._Element) -> str | None:
+    """The white space between an element and whatever stands before it."""
+    before, parent = element.getprevious(), element.getparent()
+    text = before.tail if before is not None else parent.text if parent is not None else None
+    return text if text and not text.strip(_XML_SPACE) else None
+
+
+# Which controlled vocabulary of an ELAN file the glosses of a new tier belong to.
+#
+# Linking is careful because ELAN is believed (not checked against ELAN itself) to find an external vocabulary by its
+# CV_ID inside the ECV and, on opening a file, to replace the values of linked annotations by the entries' own. A link
+# to the wrong vocabulary would then change glosses silently, so a vocabulary counts as the one given only if both its
+# CV_ID and the file name of its ECV agree, and an id that several vocabularies use is never linked by guessing which
+# is meant.
+
+
+_FIRST_VERSION_WITH_ENTRY_IDS = (2, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularyLink:
+    """The vocabulary of a tier; `new_ecv_url` is set if the file does not have it yet."""
+
+    cv_id: str
+    items: Mapping[str, VocabularyItem]  # by type id
+    new_ecv_url: str = ""
+
+
+def version_of(document: ElanDocument) -> tuple[int, ...]:
+    """The EAF version as numbers; 3.0 where it is none."""
+    parts = document.format_version.split(".")
+    return tuple(int(part) for part in parts) if all(part.isdecimal() and len(part) < 5 for part in parts) else (3, 0)
+
+
+def one_list(given: ExternalVocabulary, document: ElanDocument | None) -> ExternalVocabulary:
+    """The vocabulary of an ECV that the tiers of `document` use, or its only one; refused where that is not clear."""
+    if not given.url or len(given.lists) < 2:  # a table has ids that say everything
+        return given
+    name = None if document is None else _tiers_use(document, _groups(given.items), given)
+    if document is None or name is None:
+        what = f"holds {len(given.lists)} vocabularies: {shortened(given.lists)}"
+        fix = f"choose one by its name, such as --vocabulary '{given.source}#{next(filter(None, given.lists))}'"
+        raise FormatError(given.source, what, fix)
+    said = f"the vocabulary {name!r} is taken, which the tiers of {document.where} use"
+    return replace(given.only(name), warnings=(*given.warnings, said))
+
+
+def chosen_link(
+    document: ElanDocument, type_ids: Sequence[str], given: ExternalVocabulary | None, odd: Oddities
+) -> VocabularyLink | None:
+    """The vocabulary that holds most of the type ids, if it can be linked; otherwise the reason is noted."""
+    if not any(type_ids) or (given is None and not document.vocabularies):
+        return None
+    groups = _groups(given.items if given else [item for cv in document.vocabularies for item in cv.items])
+    if not any(type_id in items for items in groups.values() for type_id in type_ids):
+        odd.note("vocabularies that hold none of the type ids, not linked", given.source if given else "of the file")
+        return None
+    groups = _told_apart(document, groups, given, type_ids, odd)
+    counts = {name: sum(type_id in items for type_id in type_ids) for name, items in groups.items()}
+    name = max(counts, key=lambda name: counts[name])
+    if not counts[name]:
+        return None
+    if not name:
+        odd.note("vocabularies without a name, not linked", given.source if given else "of the file")
+        return None
+    if version_of(document) < _FIRST_VERSION_WITH_ENTRY_IDS:
+        odd.note("formats without links to vocabulary entries", f"EAF {document.format_version}")
+        return None
+    if given is None:
+        return VocabularyLink(name, groups[name])
+    return _link_to_given(document, name, given, groups[name], odd)
+
+
+def _link_to_given(
+    document: ElanDocument, name: str, given: ExternalVocabulary, items: Mapping[str, VocabularyItem], odd: Oddities
+) -> VocabularyLink | None:
+    existing = next((cv for cv in document.vocabularies if cv.cv_id == name), None)
+    if existing is not None and _is_same(existing, given, items):
+        return VocabularyLink(name, items)
+    if existing is not None:
+        odd.note("vocabularies whose name belongs to another one in this file, not linked", name)
+        return None
+    if not given.url:
+        odd.note("tables that ELAN cannot load as a vocabulary, not linked; give the ECV", given.source)
+        return None
+    return VocabularyLink(name, items, given.url)
+
+
+def _is_same(existing: ElanVocabulary, given: ExternalVocabulary, items: Mapping[str, VocabularyItem]) -> bool:
+    if existing.ecv_url:
+        return not given.url or _file_name(existing.ecv_url) == _file_name(given.url)
+    known = {item.type_id: item for item in existing.items}
+    # Lists that count their entries have the same ids and other glosses.
+    return all(i in known and _agree(known[i], item) for i, item in items.items())
+
+
+def _agree(one: VocabularyItem, other: VocabularyItem) -> bool:
+    glosses = {gloss.text for gloss in one.glosses}
+    return not other.glosses or any(gloss.text in glosses for gloss in other.glosses)
+
+
+def _tiers_use(
+    document: ElanDocument, groups: Mapping[str, Mapping[str, VocabularyItem]], given: ExternalVocabulary | None
+) -> str | None:
+    """Which one of these vocabularies the linguistic types of the file's tiers refer to; None: none, or several."""
+    used = {tier.vocabulary for tier in document.tiers}
+    here = (cv for cv in document.vocabularies if cv.cv_id in used and cv.cv_id in groups)
+    found = {cv.cv_id for cv in here if given is None or _is_same(cv, given, groups[cv.cv_id])}
+    return found.pop() if len(found) == 1 else None
+
+
+def _told_apart(
+    document: ElanDocument,
+    groups: dict[str, dict[str, VocabularyItem]],
+    given: ExternalVocabulary | None,
+    type_ids: Sequence[str],
+    odd: Oddities,
+) -> dict[str, dict[str, VocabularyItem]]:
+    """The vocabularies without the type ids that may be of several of them, unless the tiers tell which is meant."""
+    counts = Counter(type_id for items in groups.values() for type_id in items)
+    shared = {type_id for type_id in type_ids if counts[type_id] > 1}
+    if shared and (name := _tiers_use(document, groups, given)) is not None:
+        return {name: groups[name]}
+    for type_id in sorted(shared):
+        odd.note("type ids that several vocabularies use, not linked; choose one vocabulary", type_id)
+    return {name: {i: item for i, item in items.items() if i not in shared} for name, items in groups.items()}
+
+
+def _groups(items: Sequence[VocabularyItem]) -> dict[str, dict[str, VocabularyItem]]:
+    groups: dict[str, dict[str, VocabularyItem]] = {}
+    for item in items:
+        if item.type_id:
+            groups.setdefault(item.vocabulary, {}).setdefault(item.type_id, item)
+    return groups
+
+
+def _file_name(url: str) -> str:
+    return unquote(url).replace("\\", "/").rpartition("/")[2].casefold()

@@ -1,0 +1,708 @@
+"""Training of the trunk by classification, in the stages of Paper App. C.1, with a state that continues to the bit.
+
+Every random draw depends on the seed, the stage and the step alone, so the state is weights, momentum, and where the
+run stands. On a CPU, with the same number of threads, a run that was killed at any moment and continued ends with the
+same bits as one that was not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from signspot.domain.time import FRAME_RATE
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray
+from signspot.domain.words import Vocabulary
+from signspot.errors import InputError
+from signspot.files.json import write_json
+from signspot.interrupts import at_interruption, is_asked
+from signspot.learning.clips import (
+    ClipBatch,
+    ClipBatches,
+    ClipSource,
+    LandmarkPresenter,
+    PixelPresenter,
+    Presenter,
+    SourceShare,
+)
+from signspot.learning.config import TrunkRunConfig
+from signspot.learning.runs import (
+    WEIGHTS,
+    Interrupted,
+    RunFolder,
+    SavedState,
+    Whole,
+    load_state,
+    mixed_precision,
+    repeatable,
+    restore_training,
+    save_state,
+    threads_of,
+    training_tensors,
+    usable_device,
+)
+from signspot.media.frames import RELEASED
+from signspot.models.checkpoints import (
+    Checkpoint,
+    ModelCard,
+    Setting,
+    Trunk,
+    build_trunk,
+    describe,
+    load_checkpoint,
+    save_checkpoint,
+    state_of,
+)
+from signspot.models.embedders import CONTINUOUS, DICTIONARY
+from signspot.models.i3d import InceptionTrunk, TrunkOutput, copied_to_domains, reinitialise_batch_norm
+from signspot.models.landmarks import HAND_POINTS, Part, body_of, in_body_coordinates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrunkEpoch:
+    """One finished epoch."""
+
+    stage: str
+    epoch: int  # of the stage, from 0
+    loss: float  # mean over the steps
+    right: float  # share of training clips whose own word scored highest, as they were shown
+    learning_rate: float
+    tests: dict[str, ClassAccuracy] = field(default_factory=dict)  # by the name of the test set, where evaluated
+
+
+@dataclass(frozen=True, slots=True)
+class TrunkMoment:
+    """Where a run stands."""
+
+    stage: str
+    epoch: int  # the one under way, from 0
+    epochs: int  # of the stage
+    step: int  # steps done in the epoch
+    steps: int
+    loss: float  # mean over the epoch so far
+    finished: TrunkEpoch | None = None  # the epoch that has just ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrunkControls:
+    """How a run is watched and steered; nothing here changes what is learned."""
+
+    progress: Callable[[TrunkMoment], None] = lambda moment: None
+    stop: Callable[[], bool] = is_asked  # after every step
+    save_seconds: float = 600.0  # between two states inside an epoch
+    workers: int = 1  # threads that prepare clips ahead
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(slots=True)
+class _Position:
+    """Where a run stands, beside its tensors."""
+
+    stage: int = 0  # its place among the stages of the run
+    step: int = 0  # steps done in the stage
+    loss_sum: float = 0.0  # over the steps of this epoch
+    n_right: int = 0
+    n_clips: int = 0
+    epochs: list[TrunkEpoch] = field(default_factory=list)
+
+
+def train_trunk(
+    config: TrunkRunConfig, data: TrunkData, run: RunFolder, controls: TrunkControls = TrunkControls()
+) -> ModelCard:
+    """Train through all stages, from the state in the run folder if there is one; the model is `run.last`.
+
+    A loss that is no number stops the run and names the clips; `controls.stop` ends it with the state saved
+    (`Interrupted`).
+    """
+    device = usable_device(config.device)
+    saved = load_state(run.state) if run.state.exists() else None
+    with repeatable(threads_of(config.threads, saved), device) as threads:
+        return _Training(config, data, run, controls).run(saved, device, threads)
+
+
+def trunk_card(config: TrunkRunConfig, data: TrunkData, trunk: Trunk) -> ModelCard:
+    """The model card of a trained trunk."""
+    frames: dict[str, Setting] = {"clip_length": CLIP_LENGTH, "frame_rate": FRAME_RATE}
+    if config.architecture != "landmark":
+        frames |= asdict(config.frame_shape)
+        frames |= {"mean": RELEASED.mean[0], "std": RELEASED.std[0]}
+    stages = ", ".join(f"{stage.name} of {stage.epochs} epochs" for stage in stages_of(config))
+    return ModelCard(
+        name=f"{config.architecture}-{config.sources}",
+        architecture=config.architecture,
+        config=describe(trunk),
+        preprocessing=frames,
+        vocabulary=tuple(data.vocabulary),
+        training_data=data.description,
+        created_from=f"signspot train trunk: {stages}; seed {config.seed}",
+    )
+
+
+class _Training:
+    def __init__(self, config: TrunkRunConfig, data: TrunkData, run: RunFolder, controls: TrunkControls) -> None:
+        self.config, self.data, self.folder, self.controls = config, data, run, controls
+        self.stages = stages_of(config)
+        refuse_unusable_tests(data)
+        # All of them at once: what is missing is said before anything is learned.
+        self.batches = [batches_of(stage, config, data) for stage in self.stages]
+        self.presenter = presenter_of(config)
+        self.position = _Position()
+        self.device, self.n_threads = torch.device("cpu"), 1
+
+    def run(self, saved: SavedState | None, device: torch.device, n_threads: int) -> ModelCard:
+        """Every stage that is left, then the model."""
+        self.device, self.n_threads = device, n_threads
+        if saved is not None:
+            self.position = self._read_position(saved)
+        trunk = self._initial_trunk() if saved is None else None
+        for number in range(self.position.stage, len(self.stages)):
+            stage = self.stages[number]
+            if trunk is None:
+                trunk = new_trunk(self.config, len(self.data.vocabulary), stage.sets_of_batch_norm)
+            else:
+                self.position = _Position(stage=number, epochs=self.position.epochs)
+                trunk = trunk_for(stage, self.config, trunk)
+            _StageRun(self, stage, trunk).learn(saved)
+            saved = None
+        if trunk is None:
+            raise InputError(self.folder.state, "does not fit this run", "start again with --overwrite")
+        return self._finish(trunk)
+
+    def steps_per_epoch(self, stage: Stage) -> int:
+        """How many batches an epoch of a stage has."""
+        return self.config.steps_per_epoch or self.batches[self.stages.index(stage)].steps_per_epoch
+
+    def save(self, run: _StageRun) -> None:
+        """Write the state, then the curves."""
+        facts = asdict(self.position) | {"threads": self.n_threads}
+        save_state(self.folder.state, run.tensors(), facts)
+        self.folder.write_lines(self.folder.curves, [asdict(epoch) for epoch in self.position.epochs])
+
+    def tested(self, trunk: Trunk) -> dict[str, ClassAccuracy]:
+        """How well the trunk does on every test set."""
+        return {test.name: accuracy_of(trunk, test, self.presenter, self.device) for test in self.data.tests}
+
+    def _initial_trunk(self) -> Trunk:
+        trunk = new_trunk(self.config, len(self.data.vocabulary))
+        if self.config.initial_model is not None:
+            start_from(trunk, load_checkpoint(self.config.initial_model), self.config.architecture)
+        return trunk
+
+    def _read_position(self, saved: SavedState) -> _Position:
+        facts = {key: value for key, value in saved.facts.items() if key != "threads"}
+        try:
+            epochs = [_epoch_from(row) for row in facts.pop("epochs")]  # type: ignore[attr-defined]
+            position = _Position(epochs=epochs, **facts)  # type: ignore[arg-type]
+            stage = self.stages[position.stage]
+            if not 0 <= position.step <= stage.epochs * self.steps_per_epoch(stage):
+                raise ValueError(f"step {position.step} of {stage.name}")
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise InputError(
+                self.folder.state, f"does not fit this run ({error})", "start again with --overwrite"
+            ) from error
+        return position
+
+    def _finish(self, trunk: Trunk) -> ModelCard:
+        card = trunk_card(self.config, self.data, trunk)
+        card = save_checkpoint(self.folder.last, state_of(trunk), card, overwrite=True)
+        final = self.position.epochs[-1]
+        results = {"final": asdict(final), "epochs": len(self.position.epochs), "weights_sha256": card.weights_sha256}
+        write_json(results, self.folder.results, overwrite=True)
+        return card
+
+
+def _optimiser(learner: Learner, config: TrunkRunConfig) -> torch.optim.Optimizer:
+    parameters, rate, decay = learner.parameters(), config.learning_rate, config.weight_decay
+    if config.optimiser == "adamw":
+        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay)
+    return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, weight_decay=decay)
+
+
+class _StageRun:
+    """One stage under way."""
+
+    def __init__(self, training: _Training, stage: Stage, trunk: Trunk) -> None:
+        self.training, self.stage, self.config = training, stage, training.config
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.config.seed)
+            learner = Learner(trunk, training.presenter, distils=stage.number == 0)
+        self.learner = learner.to(training.device).train()
+        self.optimiser = _optimiser(self.learner, self.config)
+        self.whole, self.counters = Whole(), dict[str, Tensor]()
+
+    def learn(self, saved: SavedState | None) -> None:
+        """All steps that are left."""
+        if saved is not None:
+            self._restore(saved)
+        with at_interruption(self._save_if_whole):
+            self._learn()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The state after the last whole step."""
+        return training_tensors(self.learner, self.optimiser) | {f"{WEIGHTS}{n}": t for n, t in self.counters.items()}
+
+    def _save_if_whole(self) -> None:
+        if self.whole.is_true:
+            self.training.save(self)
+
+    def _learn(self) -> None:
+        training, controls = self.training, self.training.controls
+        steps = training.steps_per_epoch(self.stage)
+        batches = training.batches[training.stages.index(self.stage)]
+        if training.position.n_clips and training.position.step % steps == 0:  # interrupted while it was evaluated
+            self._close_epoch(training.position.step // steps - 1, steps)
+        last_saved = controls.clock()
+        for batch in batches.batches(training.position.step, self.stage.epochs * steps, workers=controls.workers):
+            epoch, done = divmod(training.position.step, steps)
+            self._step(batch, self.config.learning_rate_in(epoch))
+            if is_epoch_over := done + 1 == steps:
+                self._close_epoch(epoch, steps)
+                last_saved = controls.clock()
+            else:
+                self._report(epoch, done + 1, steps)
+            wants_stop = controls.stop()
+            if not is_epoch_over and (wants_stop or controls.clock() - last_saved >= controls.save_seconds):
+                training.save(self)
+                last_saved = controls.clock()
+            if wants_stop:
+                raise Interrupted
+
+    def _step(self, batch: ClipBatch, learning_rate: float) -> None:
+        position, device = self.training.position, self.training.device
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate
+        self.optimiser.zero_grad(set_to_none=True)
+        # Looking at clips changes what batch norm counts, and only the end of the step makes that true.
+        self.counters = {name: buffer.clone() for name, buffer in self.learner.named_buffers()}
+        with _drawn_by(device, self.config.seed, self.stage.number, position.step):
+            with mixed_precision(device, self.config.precision):
+                loss, n_right = self.learner(_on(device, batch))
+            loss.backward()
+        value = float(loss.detach())
+        gradients = [parameter.grad for parameter in self.learner.parameters() if parameter.grad is not None]
+        if not math.isfinite(value) or not math.isfinite(float(torch.nn.utils.get_total_norm(gradients))):
+            self._refuse(batch, value)
+        with self.whole.change():
+            self.optimiser.step()
+            position.loss_sum += value
+            position.n_right += int(n_right)
+            position.n_clips += len(batch.labels)
+            position.step += 1
+            self.counters = {}
+
+    def _close_epoch(self, epoch: int, steps: int) -> None:
+        position, config = self.training.position, self.config
+        is_last = epoch + 1 == self.stage.epochs
+        is_due = is_last or (config.evaluate_every and (epoch + 1) % config.evaluate_every == 0)
+        has_words = self.stage.number > 0
+        finished = TrunkEpoch(
+            stage=self.stage.name,
+            epoch=epoch,
+            loss=position.loss_sum / steps,
+            right=position.n_right / position.n_clips,
+            learning_rate=config.learning_rate_in(epoch),
+            tests=self.training.tested(self.learner.trunk) if is_due and has_words else {},
+        )
+        self._report(epoch, steps, steps, finished)
+        with self.whole.change():
+            position.epochs.append(finished)
+            position.loss_sum, position.n_right, position.n_clips = 0.0, 0, 0
+            self.training.save(self)
+
+    def _report(self, epoch: int, done: int, steps: int, finished: TrunkEpoch | None = None) -> None:
+        loss = self.training.position.loss_sum / done
+        moment = TrunkMoment(self.stage.name, epoch, self.stage.epochs, done, steps, loss, finished)
+        self.training.controls.progress(moment)
+
+    def _restore(self, saved: SavedState) -> None:
+        try:
+            restore_training(self.learner, self.optimiser, saved.tensors)
+        except ValueError as error:
+            what = f"does not fit this run ({error})"
+            raise InputError(self.training.folder.state, what, "start again with --overwrite") from error
+
+    def _refuse(self, batch: ClipBatch, loss: float) -> None:
+        """Leave the names of the clips and stop; the state stays as it was last saved."""
+        run, step = self.training.folder, self.training.position.step
+        described = {"stage": self.stage.name, "step": step, "loss": str(loss), "clips": list(batch.names)}
+        write_json(described, run.bad_batch, overwrite=True)
+        what = f"training stopped: the loss of {self.stage.name}, step {step + 1} or its gradient is no number"
+        fix = f"{run.bad_batch.name} lists its clips; look at them, or lower learning_rate"
+        raise InputError(run.path, what, fix)
+
+
+@contextmanager
+def _drawn_by(device: torch.device, *key: int) -> Iterator[None]:
+    """A block in which dropout depends on the key alone; the generators of torch are as before afterwards."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
+        yield
+
+
+def _on(device: torch.device, batch: ClipBatch) -> ClipBatch:
+    landmarks = batch.landmarks.to(device) if batch.landmarks is not None else None
+    return replace(
+        batch,
+        clips=batch.clips.to(device),
+        labels=batch.labels.to(device),
+        domains=batch.domains.to(device),
+        landmarks=landmarks,
+    )
+
+
+def _epoch_from(row: dict[str, object]) -> TrunkEpoch:
+    tests = {name: ClassAccuracy(**held) for name, held in row["tests"].items()}  # type: ignore[attr-defined]
+    return TrunkEpoch(**(row | {"tests": tests}))  # type: ignore[arg-type]
+
+
+# The stages in which a trunk is trained (Paper App. C.1), and the network of each.
+#
+# Pose distillation (if asked for), then the annotated clips alone, then, with batch norm re-initialised, annotated and
+# dictionary clips together. A trunk of one source has only its own stage.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClipTest:
+    """Clips that are classified to see how far the training is."""
+
+    name: str
+    source: ClipSource
+    domain: int = CONTINUOUS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrunkData:
+    """What a trunk learns from; landmarks of the same clips are needed for pose distillation only."""
+
+    vocabulary: Vocabulary  # what labels mean
+    continuous: ClipSource | None = None
+    dictionary: ClipSource | None = None
+    continuous_landmarks: ClipSource | None = None
+    dictionary_landmarks: ClipSource | None = None
+    tests: tuple[ClipTest, ...] = ()
+    description: str = ""  # for the model card
+
+    def fingerprints(self) -> dict[str, str]:
+        """Checksums of names, labels and confidences: a run continues only with the data it was begun with."""
+        sources = {
+            "continuous": self.continuous,
+            "dictionary": self.dictionary,
+            "continuous_landmarks": self.continuous_landmarks,
+            "dictionary_landmarks": self.dictionary_landmarks,
+        } | {f"test {test.name}": test.source for test in self.tests}
+        checked = {name: _fingerprint(source) for name, source in sources.items() if source is not None}
+        return checked | {"vocabulary": hashlib.sha256("\0".join(self.vocabulary).encode()).hexdigest()}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of training."""
+
+    number: int  # 0 pose, 1 annotated clips alone, 2 with or of the dictionary: part of every random seed
+    name: Literal["pose", "stage 1", "stage 2"]
+    epochs: int
+    domains: tuple[int, ...]  # the sources
+    min_confidence: float  # of annotated clips
+    sets_of_batch_norm: int = 1
+    reinitialises: bool = False
+
+
+def stages_of(config: TrunkRunConfig) -> tuple[Stage, ...]:
+    """The stages of a run that have epochs, in order."""
+    has_stage1, has_stage2 = config.sources != "dictionary", config.sources != "continuous"
+    both = (CONTINUOUS, DICTIONARY) if config.sources == "both" else (DICTIONARY,)
+    first = (CONTINUOUS,) if has_stage1 else (DICTIONARY,)
+    planned = [Stage(0, "pose", config.pose_epochs, first, config.stage1_confidence)]
+    if has_stage1:
+        planned.append(Stage(1, "stage 1", config.stage1_epochs, (CONTINUOUS,), config.stage1_confidence))
+    if has_stage2:
+        planned.append(
+            Stage(
+                2,
+                "stage 2",
+                config.stage2_epochs,
+                both,
+                config.stage2_confidence,
+                sets_of_batch_norm=2 if config.domain_specific_batch_norm else 1,
+                reinitialises=config.reinitialise_batch_norm,
+            )
+        )
+    stages = tuple(stage for stage in planned if stage.epochs)
+    if not stages:
+        raise InputError("training", "no stage has any epochs", "set stage1_epochs or stage2_epochs")
+    return stages
+
+
+def batches_of(stage: Stage, config: TrunkRunConfig, data: TrunkData) -> ClipBatches:
+    """The minibatches of a stage: an equal share of each of its sources."""
+    shares = tuple(_share(domain, stage, data) for domain in stage.domains)
+    # The number of the stage is part of the seed, so that stages do not repeat each other's draws.
+    seed = (config.seed, stage.number)
+    batches = ClipBatches(shares, presenter_of(config), batch_size=config.batch_size, seed=seed)
+    try:
+        batches.batch(0)
+    except ValueError as error:
+        what = f"the clips do not fit the network ({error})"
+        raise InputError(stage.name, what, "check architecture, side and crop") from error
+    return batches
+
+
+def refuse_unusable_tests(data: TrunkData) -> None:
+    """Raise if a test set has no clips, or labels of another vocabulary."""
+    for test in data.tests:
+        if not len(test.source):
+            raise InputError(f"test set {test.name}", "is empty", "add clips to it, or leave it out")
+        _refuse_unknown_labels(test.source, np.arange(len(test.source)), len(data.vocabulary), f"test set {test.name}")
+
+
+def presenter_of(config: TrunkRunConfig) -> Presenter:
+    """How clips are shown to the trunk of a run."""
+    if config.architecture == "landmark":
+        return LandmarkPresenter(config.landmark_augmentation)
+    return PixelPresenter(config.augmentation)
+
+
+def new_trunk(config: TrunkRunConfig, classes: int, sets_of_batch_norm: int = 1) -> Trunk:
+    """A trunk with the weights that the seed of the run gives."""
+    is_landmark = config.architecture == "landmark"
+    shape: dict[str, Setting] = {"classes": classes, "width": config.width, "domains": sets_of_batch_norm}
+    shape |= {"gated": config.gated, "embedding_dim": config.embedding_dim}
+    shape |= {"width": config.landmark_width} if is_landmark else {}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        trunk = build_trunk(config.architecture, shape)
+    for module in trunk.modules():
+        if isinstance(module, nn.BatchNorm3d):
+            module.momentum = config.batch_norm_momentum
+    return trunk
+
+
+def trunk_for(stage: Stage, config: TrunkRunConfig, before: Trunk) -> Trunk:
+    """The trunk a stage starts with, from the one the stage before ended with (Paper App. C.1)."""
+    trunk = before
+    if isinstance(before, InceptionTrunk) and stage.sets_of_batch_norm != before.config.domains:
+        trunk = new_trunk(config, before.config.classes, stage.sets_of_batch_norm)
+        trunk.load_state_dict(copied_to_domains(before.state_dict(), stage.sets_of_batch_norm))
+    if stage.reinitialises:
+        reinitialise_batch_norm(trunk)
+    return trunk
+
+
+def start_from(trunk: Trunk, checkpoint: Checkpoint, architecture: str) -> None:
+    """Give a trunk the weights of a model; a classifier of other words is left as it is."""
+    state: Mapping[str, Tensor] = checkpoint.part(architecture)
+    own = trunk.state_dict()
+    fitting = {name: tensor for name, tensor in state.items() if name in own and own[name].shape == tensor.shape}
+    misfits = [name for name in (*own, *state) if name not in fitting and not name.startswith("logits.")]
+    if not state or misfits:
+        what = f"is no {architecture} like the one to train" + (f" ({misfits[0]} differs)" if state else "")
+        raise InputError(checkpoint.card.name, what, "name a model of the same architecture and width")
+    same_words = all(name in fitting for name in own if name.startswith("logits."))
+    kept = {name: tensor for name, tensor in fitting.items() if same_words or not name.startswith("logits.")}
+    trunk.load_state_dict(own | kept)
+
+
+def _fingerprint(source: ClipSource) -> str:
+    digest = hashlib.sha256()
+    for i in range(len(source)):
+        digest.update(f"{source.name(i)}\0{source.label(i)}\0{source.confidence(i)}\0".encode(errors="replace"))
+    return digest.hexdigest()
+
+
+def _share(domain: int, stage: Stage, data: TrunkData) -> SourceShare:
+    is_continuous = domain == CONTINUOUS
+    called = "annotated clips" if is_continuous else "dictionary clips"
+    source = data.continuous if is_continuous else data.dictionary
+    landmarks = data.continuous_landmarks if is_continuous else data.dictionary_landmarks
+    if source is None:
+        raise InputError(stage.name, f"needs {called}, and none are given", "add them, or choose other sources")
+    at_least = stage.min_confidence if is_continuous else 0.0
+    chosen = np.array([i for i in range(len(source)) if source.confidence(i) >= at_least], np.int64)
+    if not len(chosen):
+        sure = f" of confidence {at_least} or more" if at_least else ""
+        raise InputError(stage.name, f"there are no {called}{sure} to learn from", "add some, or lower the confidence")
+    _refuse_unknown_labels(source, chosen, len(data.vocabulary), stage.name)
+    if stage.number:
+        return SourceShare(source, chosen, domain)
+    if landmarks is None or len(landmarks) != len(source):
+        raise InputError(stage.name, f"needs the landmarks of the {called}", "add them, or set pose_epochs = 0")
+    return SourceShare(source, chosen, domain, landmarks)
+
+
+def _refuse_unknown_labels(source: ClipSource, chosen: npt.NDArray[np.int64], n_words: int, where: str) -> None:
+    for i in chosen.tolist():
+        if not 0 <= source.label(i) < n_words:
+            what = f"{source.name(i)} has the label {source.label(i)}, the vocabulary {n_words} words"
+            raise InputError(where, what, "give the vocabulary the labels were made with")
+
+
+# What one batch of clips teaches a trunk.
+
+
+class Outcome(NamedTuple):
+    """What came of showing a batch."""
+
+    loss: Tensor  # ()
+    n_right: Tensor  # (): clips whose own word scored highest; zero where words are not what is learned
+
+
+class Learner(nn.Module):
+    """A trunk with what a stage adds to it: a reader of landmarks in pose distillation, else nothing."""
+
+    def __init__(self, trunk: Trunk, presenter: Presenter, *, distils: bool) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.pose = PoseReader(trunk.embedding_dim) if distils else None
+        self._presenter = presenter
+
+    def forward(self, batch: ClipBatch) -> Outcome:
+        """The loss of a batch on the device of the learner."""
+        output = seen(self.trunk, self._presenter.tensor(batch.clips), batch.domains)
+        if self.pose is not None:
+            if batch.landmarks is None:
+                raise ValueError("pose distillation from clips without landmarks")
+            return Outcome(pose_loss(self.pose(output.embedding), pose_target(batch.landmarks)), torch.tensor(0))
+        logits = output.logits.float()
+        n_right = (logits.detach().argmax(dim=1) == batch.labels).sum()
+        return Outcome(F.cross_entropy(logits, batch.labels), n_right)
+
+
+def seen(trunk: Trunk, clips: Tensor, domains: Tensor) -> TrunkOutput:
+    """What a trunk says about clips (B, ...) of domains (B,); one set of batch norm normalises all together."""
+    if not isinstance(trunk, InceptionTrunk) or trunk.config.domains == 1:
+        output: TrunkOutput = trunk(clips)
+        return output
+    rows = [torch.nonzero(domains == domain)[:, 0] for domain in range(trunk.config.domains)]
+    outputs = [trunk(clips[chosen], domain) for domain, chosen in enumerate(rows) if len(chosen)]
+    back = torch.argsort(torch.cat(rows))
+    return TrunkOutput(*(torch.cat(parts)[back] for parts in zip(*outputs, strict=True)))
+
+
+# How often a classifier is right: over clips, and over words (Paper App. B.7, Tab. "Trunk network architecture").
+
+
+_CLIPS_PER_STEP = 8
+_ITEMS_PER_STEP = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassAccuracy:
+    """Shares from 0 to 1 of test items whose word is among the first or the first five."""
+
+    n_items: int
+    top1: float  # per instance
+    top5: float
+    class_top1: float  # the mean over the words of each word's share
+    class_top5: float
+
+
+def class_accuracy(scores: FloatArray, labels: npt.NDArray[np.int64]) -> ClassAccuracy:
+    """Compare scores (n, classes) with labels (n,), each a column; of equal scores the first column wins.
+
+    >>> class_accuracy(np.eye(2, dtype=np.float32)[[0, 0, 0, 1]], np.array([0, 0, 1, 1])).class_top1
+    0.75
+    """
+    if scores.ndim != 2 or labels.shape != (len(scores),) or not len(scores):
+        raise ValueError(f"scores of shape {scores.shape} for labels of shape {labels.shape}")
+    if not np.isfinite(scores).all() or labels.min() < 0 or labels.max() >= scores.shape[1]:
+        raise ValueError("scores that are not finite, or labels without a column")
+    own = np.take_along_axis(scores, labels[:, None], axis=1)
+    before = np.arange(scores.shape[1]) < labels[:, None]
+    rank = ((scores > own) | ((scores == own) & before)).sum(axis=1)
+    counts = np.bincount(labels)
+    top1, top5 = (rank < 1), (rank < 5)
+    of_class = [np.bincount(labels, right)[counts > 0] / counts[counts > 0] for right in (top1, top5)]
+    return ClassAccuracy(
+        n_items=len(scores),
+        top1=float(top1.mean()),
+        top5=float(top5.mean()),
+        class_top1=float(of_class[0].mean()),
+        class_top5=float(of_class[1].mean()),
+    )
+
+
+@torch.no_grad()
+def accuracy_of(trunk: Trunk, test: ClipTest, presenter: Presenter, device: torch.device) -> ClassAccuracy:
+    """Classify every item of a test set by the mean of its clips' probabilities; nothing is changed at random."""
+    was_training = trunk.training
+    trunk.eval()
+    try:
+        scores = list(_probabilities(trunk, test, presenter, device))
+    finally:
+        trunk.train(was_training)
+    labels = np.array([test.source.label(i) for i in range(len(test.source))], np.int64)
+    return class_accuracy(torch.cat(scores).numpy(), labels)
+
+
+def _probabilities(trunk: Trunk, test: ClipTest, presenter: Presenter, device: torch.device) -> Iterator[Tensor]:
+    """The probabilities (n, classes) of a few items at a time."""
+    for first in range(0, len(test.source), _ITEMS_PER_STEP):
+        items = range(first, min(first + _ITEMS_PER_STEP, len(test.source)))
+        clips = [presenter.testing(test.source.test_clips(i)) for i in items]
+        scores = []
+        for some in torch.split(torch.from_numpy(np.concatenate(clips)), _CLIPS_PER_STEP):
+            domains = torch.full((len(some),), test.domain, device=device)
+            scores.append(seen(trunk, presenter.tensor(some.to(device)), domains).logits.float().softmax(dim=1))
+        of_item = torch.split(torch.cat(scores).cpu(), [len(of_one) for of_one in clips])
+        yield torch.stack([of_one.mean(dim=0) for of_one in of_item])
+
+
+# Learning to see the body before learning signs: the landmarks of a clip, regressed from its embedding.
+#
+# Paper App. C.1 names "pose distillation" as the first training of the trunk and leaves the details open (deviation
+# (h)): here a linear layer reads all 16 frames' upper body and hands from the embedding, in shoulder widths from
+# between the shoulders, so that scaling and moving the picture leave the answer as it is; the mean absolute error over
+# the points that were detected is the loss.
+
+
+UPPER_BODY_POINTS = 25  # the pose down to the hips
+_N_POINTS = UPPER_BODY_POINTS + 2 * HAND_POINTS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoseTarget:
+    """Where the points of a body are."""
+
+    places: Tensor  # (B, 16, 67, 2) float32, in shoulder widths
+    found: Tensor  # (B, 16, 67) bool
+
+
+class PoseReader(nn.Module):
+    """(B, embedding dim) -> (B, 16, 67, 2)."""
+
+    def __init__(self, embedding_dim: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(embedding_dim, CLIP_LENGTH * _N_POINTS * 2)
+
+    def forward(self, embedding: Tensor) -> Tensor:
+        """The places of all points in all frames."""
+        places: Tensor = self.linear(embedding).unflatten(1, (CLIP_LENGTH, _N_POINTS, 2))
+        return places
+
+
+def pose_target(landmarks: Tensor) -> PoseTarget:
+    """What is to be read from clips with these landmarks (B, 16, 258)."""
+    body = in_body_coordinates(body_of(landmarks))
+    pose = Part(body.pose.points[..., :UPPER_BODY_POINTS, :], body.pose.found)
+    parts = (pose, body.left, body.right)
+    places = torch.cat([part.points[..., :2] for part in parts], dim=-2)
+    found = torch.cat([part.found[..., None].expand(part.points.shape[:-1]) for part in parts], dim=-1)
+    return PoseTarget(places, found)
+
+
+def pose_loss(places: Tensor, target: PoseTarget) -> Tensor:
+    """The mean absolute error of the points that were detected; zero where none was."""
+    error = torch.where(target.found[..., None], (places.float() - target.places).abs(), 0.0)
+    return error.sum() / (2 * target.found.sum()).clamp_min(1)

@@ -1,0 +1,1 @@
+"""Files of ours: dictionaries, corpora, findings, vectors, calibrations."""

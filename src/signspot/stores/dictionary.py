@@ -1,0 +1,330 @@
+"""Where a dictionary's clips are and what they show, from a plain folder, a CSV file or our JSON manifest.
+
+A plain folder holds clips named after their word (`apple.mp4`) or folders named after it (`apple/anything.mp4`).
+A number at the end, `apple_2.mp4` or `apple (2).mp4`, says that this is a further form of the sign: the variant "2".
+Other underscores, spaces and "-" join a phrase: `ice_cream.mp4` is the word ice-cream. Deeper folders are not read.
+Where there is no clip of that name, a file of landmarks, `apple.pose`, stands for one.
+Where the folder holds dictionary.json or else dictionary.csv, that file says it all instead. Its kept_start and
+kept_stop, in frames at 25 a second, say which part of a clip shows the sign: the first frame, and the one after the
+last. Its box_left, box_top, box_right and box_bottom, in fractions of the picture's width and height, say where the
+signer is.
+
+No clip is opened. The id of an entry is its path from the folder, the same on every machine. Where features.safetensors
+lies beside the manifest, entries with an id may do without a file: their stored vectors stand for the clip.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
+from signspot.domain.time import FrameSpan
+from signspot.domain.words import normalise
+from signspot.errors import DictionaryError, FormatError
+from signspot.files.atomic import atomic_output
+from signspot.files.intake import (
+    RECORDING_SUFFIXES,
+    Found,
+    Place,
+    Problem,
+    is_folder,
+    is_there,
+    nfc,
+    read_whole,
+    recordings,
+    unread,
+)
+from signspot.files.json import write_json
+from signspot.files.tables import (
+    BOX_FIELDS,
+    RIGHTS_FIELDS,
+    Fields,
+    Record,
+    box_fields,
+    csv_bytes,
+    csv_records,
+    json_records,
+    manifest_in,
+    name_in_manifest,
+    nothing_usable,
+    read_manifest,
+    rights_fields,
+    unguarded,
+)
+from signspot.stores.entries import FEATURES_FILE
+
+_FORMAT = "signspot-dictionary"
+_TEXTS = ("variant", "language", "region", "type_id")
+_KEPT = ("kept_start", "kept_stop")
+_FIELDS = Fields(
+    ("word", "file"),
+    ("entry_id", *_TEXTS, "signer", "left_handed", *_KEPT, *BOX_FIELDS, "word_language", *RIGHTS_FIELDS),
+)
+_COLUMNS = ("word", "variant", "file", *_KEPT, "signer", "left_handed", "language", "region", "type_id")
+_SELDOM = (*BOX_FIELDS, *RIGHTS_FIELDS)  # columns that a table has only if it needs them
+_NUMBERED = re.compile(r"(.*?)(?:_([0-9]+)| \(([0-9]+)\))")
+_FIX_WORD = "name the file or folder after its word, or describe it in dictionary.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class DictionarySource:
+    """A dictionary and what had to be left out of it."""
+
+    dictionary: Dictionary
+    problems: tuple[Problem, ...]
+
+
+def read_dictionary(path: Path) -> DictionarySource:
+    """List the entries of a dictionary folder, or of the CSV or JSON file that describes one."""
+    if not is_there(path):
+        raise DictionaryError(path, "no such file or folder", "check the name")
+    manifest, remarks = manifest_in(path, "dictionary") if is_folder(path) else (path, [])
+    if manifest is None:
+        name, found = path.resolve().name, _from_folder(Place(path))
+    elif manifest.suffix.lower() == ".json":
+        name, found = _from_json(manifest)
+    elif manifest.suffix.lower() == ".csv":
+        name, found = manifest.parent.resolve().name, _from_csv(manifest)
+    else:
+        raise DictionaryError(path, "is no dictionary", "name a folder of clips, or its .csv or .json file")
+    entries, problems = _unique(itertools.chain(remarks, found))
+    if not entries:
+        what = nothing_usable("clip", problems)
+        raise DictionaryError(path, what, "put clips there, named after their words")
+    folder = path if manifest is None else manifest.parent
+    return DictionarySource(Dictionary.of(name, entries, folder), tuple(problems))
+
+
+def write_dictionary_manifest(dictionary: Dictionary, path: Path, *, overwrite: bool = False) -> None:
+    """Write the manifest of a dictionary, JSON or CSV by its suffix, into a folder at or above its clips."""
+    if path.suffix.lower() == ".csv":
+        table = dictionary_table(dictionary, path)
+        with atomic_output(path, overwrite=overwrite) as temporary:
+            temporary.write_bytes(table)
+        return
+    content = {
+        "format": _FORMAT,
+        "version": 1,
+        "name": dictionary.name,
+        "entries": [_fields(entry, path) for entry in dictionary],
+    }
+    write_json(content, path, overwrite=overwrite)
+
+
+def dictionary_table(dictionary: Dictionary, path: Path) -> bytes:
+    """The content of the CSV manifest at `path`; its folder's name becomes that of the dictionary."""
+    rows = [_fields(entry, path) for entry in dictionary]
+    columns = (*_COLUMNS, *(name for name in _SELDOM if any(name in row for row in rows)), "entry_id")
+    return csv_bytes(columns, ([_cell(row.get(name, "")) for name in columns] for row in rows))
+
+
+_Item = Entry | Problem
+
+
+def _unique(items: Iterable[_Item]) -> tuple[list[Entry], list[Problem]]:
+    """Part entries from problems; of entries with the same id, or the same file and word, only the first counts.
+
+    One clip may show several words: its later entries have the word in their id.
+    """
+    entries: list[Entry] = []
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    files: set[str] = set()
+    for item in items:
+        if isinstance(item, Problem):
+            problems.append(item)
+            continue
+        file = f"file {nfc(str(item.video))}" if item.video else ""
+        if file and file in files and f"{file} {item.word}" not in seen and f"id {item.entry_id}" in seen:
+            item = dataclasses.replace(item, entry_id=f"{item.entry_id}#{item.word}")
+        same = {f"id {item.entry_id}"} | ({f"{file} {item.word}"} if file else set())
+        if twice := same & seen:
+            where = str(item.video or item.entry_id)
+            problems.append(Problem(where, f"the {min(twice)} comes twice", "list each clip once"))
+        else:
+            entries.append(item)
+            seen |= same
+            files.add(file)
+    return entries, problems
+
+
+def _from_folder(place: Place) -> Iterator[_Item]:
+    top = place.listing()
+    yield from top.problems
+    clips, others = recordings(top.files)
+    yield from (_clip(file, *_word_and_variant(file.stem)) for file in clips)
+    for folder in top.folders:
+        text, variant = _word_and_variant(folder.name)
+        inside = place.listing(folder)
+        clips, left = recordings(inside.files)
+        others += left
+        yield from inside.problems
+        yield from (
+            Problem(str(deeper.path), "is too deep and not read", "move its clips up") for deeper in inside.folders
+        )
+        yield from (_clip(file, text, variant or _word_and_variant(file.stem)[1]) for file in clips)
+        if not clips:
+            yield Problem(str(folder.path), "holds no videos", "put clips of the word there, or remove it")
+    yield from unread(others, place.root)
+
+
+def _word_and_variant(stem: str) -> tuple[str, str]:
+    """The words and the number in the name of a file.
+
+    >>> _word_and_variant("ice_cream_2"), _word_and_variant("apple (3)"), _word_and_variant("apple")
+    (('ice cream', '2'), ('apple', '3'), ('apple', ''))
+    """
+    match = _NUMBERED.fullmatch(stem)
+    text, variant = (match[1], match[2] or match[3]) if match and match[1] else (stem, "")
+    return text.replace("_", " "), variant
+
+
+def _clip(file: Found, text: str, variant: str) -> _Item:
+    try:
+        return Entry(entry_id=file.name, word=normalise(text), variant=variant, video=file.path)
+    except ValueError as error:
+        return Problem(str(file.path), str(error), _FIX_WORD)
+
+
+def _from_csv(path: Path) -> Iterator[_Item]:
+    records = csv_records(path, _FIELDS)
+    yield from records.problems
+    yield from _from_records(records.rows, Place(path.parent))
+
+
+def _from_json(path: Path) -> tuple[str, Iterator[_Item]]:
+    content = read_manifest(path, _FORMAT)
+    name = content.get("name", path.parent.resolve().name)
+    if not isinstance(name, str):
+        raise FormatError(path, 'its "name" is no text', "write the manifest again")
+    records = json_records(path, content, "entries", _FIELDS)
+    return name, iter((*records.problems, *_from_records(records.rows, Place(path.parent))))
+
+
+def _from_records(rows: Iterable[Record], place: Place) -> Iterator[_Item]:
+    for row in rows:
+        rights, problems = row.rights()
+        yield from problems
+        try:
+            yield _entry(row, place, rights)
+        except ValueError as error:
+            yield row.problem(f"{str(row.fields.get('file', ''))[:100]!r}: {error}", "correct or remove the row")
+
+
+def _entry(row: Record, place: Place, rights: Rights) -> Entry:
+    needs_file = row.has("file") or not row.has("entry_id") or not _has_features(place.root)
+    file = place.find(row.text("file")) if needs_file else None
+    if file and file.suffix not in RECORDING_SUFFIXES:
+        raise ValueError(f"{file.suffix or 'no suffix'} is no suffix of a video")
+    signer = Signer(row.text("signer"), row.claim("left_handed")) if row.has("signer") else None
+    return Entry(
+        entry_id=row.text("entry_id") or (file.name if file else ""),
+        word=row.word(row.text("language")),
+        variant=row.text("variant"),
+        video=file.path if file else None,
+        signer=signer,
+        language=row.text("language"),
+        region=row.text("region"),
+        type_id=row.text("type_id"),
+        rights=rights,
+        kept=_kept(row),
+        box=row.box(),
+    )
+
+
+def _kept(row: Record) -> FrameSpan | None:
+    start, stop = (row.number(name) for name in _KEPT)
+    if start is None and stop is None:
+        return None
+    if start is None or stop is None or not (start.is_integer() and stop.is_integer() and 0 <= start < stop < 1e9):
+        raise ValueError("kept_start and kept_stop are two whole numbers of frames, the second larger")
+    return FrameSpan(int(start), int(stop))
+
+
+def _fields(entry: Entry, path: Path) -> dict[str, object]:
+    fields: dict[str, object] = {"entry_id": entry.entry_id, "word": entry.word}
+    if entry.video is not None or not _has_features(path.parent):
+        fields["file"] = name_in_manifest(path, entry.video)
+    fields |= {name: getattr(entry, name) for name in _TEXTS if getattr(entry, name)}
+    if entry.signer is not None:
+        fields["signer"] = entry.signer.signer_id
+        if entry.signer.left_handed is not None:
+            fields["left_handed"] = entry.signer.left_handed
+    if entry.kept is not None:
+        fields |= zip(_KEPT, (entry.kept.start, entry.kept.stop), strict=True)
+    return fields | box_fields(entry.box) | rights_fields(entry.rights)
+
+
+def _cell(value: object) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _has_features(folder: Path) -> bool:
+    return (folder / FEATURES_FILE).is_file()
+
+
+# New entries for a dictionary that exists, at the end of the file that describes it; whatever is in that file stays.
+#
+# A folder of clips without such a file gets one, which lists the old clips and the new.
+
+
+def manifest_of(path: Path) -> Path:
+    """The file that describes a dictionary, given by its folder or by that file; it may not exist yet."""
+    if not is_folder(path):
+        return path
+    return manifest_in(path, "dictionary")[0] or path / "dictionary.json"
+
+
+def add_entries(path: Path, old: Dictionary, entries: Sequence[Entry]) -> Path:
+    """Add entries, whose clips lie under its folder, to the dictionary `old` at `path`; gives the file written."""
+    manifest = manifest_of(path)
+    if not manifest.exists():
+        write_dictionary_manifest(Dictionary.of(old.name, [*old, *entries], path), manifest)
+    elif manifest.suffix.lower() == ".json":
+        content = read_manifest(manifest, _FORMAT)
+        listed = content.get("entries")
+        if not isinstance(listed, list):
+            raise FormatError(manifest, "its entries are no list", "write the manifest again")
+        new = [{name: unguarded(cell) for name, cell in row.items()} for row in _rows(entries, manifest)]
+        content["entries"] = [*listed, *new]
+        write_json(content, manifest, overwrite=True)
+    else:
+        _extend_table(manifest, _rows(entries, manifest))
+    return manifest
+
+
+def _rows(entries: Sequence[Entry], manifest: Path) -> list[dict[str, str]]:
+    """What a table says about entries, by column; empty cells left out."""
+    table = dictionary_table(Dictionary.of("new", entries), manifest).decode("utf-8-sig")
+    rows = csv.DictReader(io.StringIO(table, newline=""))
+    return [{name: cell for name, cell in row.items() if cell} for row in rows]
+
+
+def _extend_table(manifest: Path, rows: Sequence[dict[str, str]]) -> None:
+    """Write a table again with rows at its end, and new columns at the right where the rows need them."""
+    try:
+        text = read_whole(manifest).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(manifest, "is not UTF-8 text", "save the file as UTF-8") from error
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    try:
+        header, *lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    except (csv.Error, ValueError) as error:
+        raise FormatError(manifest, f"is no table ({error})", "correct it first") from error
+    known = [name.strip().lower() for name in header]
+    missing = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in known]
+    written = io.StringIO(newline="")
+    writer = csv.writer(written, delimiter=delimiter)
+    writer.writerow([*header, *missing])
+    for line in lines:
+        writer.writerow([*line, *[""] * (len(header) + len(missing) - len(line))] if line else line)
+    writer.writerows([row.get(name, "") for name in (*known, *missing)] for row in rows)
+    with atomic_output(manifest, overwrite=True) as temporary:
+        temporary.write_bytes(written.getvalue().encode("utf-8-sig"))

@@ -1,0 +1,144 @@
+"""How the world compares with the corpora of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from signspot.domain.time import FrameSpan
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, WindowGrid
+from signspot.evaluation.protocol import Gallery, ProtocolScores, TestPassage, score_passages
+from signspot.world.people import HAND_NUMBERS, POSE_NUMBERS
+from signspot.world.simulation import World
+
+_CLIPS = 200  # entries performed to measure their length
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One number of the world beside the paper's."""
+
+    name: str
+    world: float
+    paper: float
+    source: str  # where the paper says so
+
+    @property
+    def deviation(self) -> float:
+        """How far the world is off, as a share of the paper's number."""
+        return abs(self.world - self.paper) / self.paper
+
+
+def world_statistics(world: World, n_episodes: int = 4) -> tuple[Comparison, ...]:
+    """Compare a world with the paper, from its dictionary and the first `n_episodes` training episodes."""
+    return (*_of_dictionary(world), *_of_broadcast(world, n_episodes))
+
+
+def _of_dictionary(world: World) -> Iterator[Comparison]:
+    entries = [entry for entry in world.dictionary_entries() if entry.word in world.annotated_words]
+    shown = [world.perform_entry(entry) for entry in entries[:: max(1, len(entries) // _CLIPS)]]
+    yield Comparison("entries per annotated word", len(entries) / len(world.annotated_words), 2992 / 1064, "4.1")
+    yield Comparison("frames of an entry", _mean([len(clip) for clip in shown]), 78, "4.1")
+    yield Comparison("frames of a trimmed entry", _mean([len(clip.moving) for clip in shown]), 56, "4.1")
+
+
+def _of_broadcast(world: World, n_episodes: int) -> Iterator[Comparison]:
+    episodes = [
+        (episode.truth, episode.subtitle_words, episode.passages)
+        for episode in islice(world.perform_episodes("train"), n_episodes)
+    ]
+    durations = [len(token.span) for truth, _, _ in episodes for token in truth]
+    words = [len(words) for _, subtitles, _ in episodes for words in subtitles]
+    labels = [len(passage.annotations) for _, _, passages in episodes for passage in passages]
+    yield Comparison("frames of a sign, 5th percentile", float(np.percentile(durations, 5)), 7, "App. B.5")
+    yield Comparison("frames of a sign, 95th percentile", float(np.percentile(durations, 95)), 13, "App. B.5")
+    yield Comparison("vocabulary words of a subtitle", _mean(words), 8, "4.1")
+    yield Comparison("annotations of a passage", _mean(labels), 1, "4.1")
+
+
+def _mean(numbers: list[int]) -> float:
+    return float(np.mean(numbers))
+
+
+# The weakest baseline, by which the difficulty of the world was set: nearest neighbour on raw joints.
+#
+# A window of 16 frames is the places of elbows, wrists and finger joints in shoulder widths from between the
+# shoulders; a dictionary entry is 16 frames taken evenly from its moving part. Both minus the mean of the entries, as
+# unit vectors, so that the cosine of the paper's protocol compares them. Nothing is learned.
+
+
+_SHOULDERS, _ARMS = (11, 12), (13, 14, 15, 16)
+_LEFT_WRIST = 15
+
+
+def raw_joint_scores(world: World) -> ProtocolScores:
+    """Look up all test passages of a world in the entries of its test words."""
+    entries = [entry for entry in world.dictionary_entries() if entry.word in world.test_words]
+    clips = []
+    for entry in entries:
+        performance = world.perform_entry(entry)
+        clips.append(entry_clip(world.detected(performance, entry.entry_id), performance.moving))
+    vectors = np.stack([clip.ravel() for clip in clips])
+    mean: FloatArray = vectors.mean(axis=0)
+    words = np.array([world.test_words.id_of(entry.word) for entry in entries])
+    return score_passages(_passages(world, mean), Gallery(words, _unit(vectors - mean)))
+
+
+def _passages(world: World, mean: FloatArray) -> Iterator[TestPassage]:
+    for episode in world.perform_episodes("test"):
+        joints = body_joints(world.detected(episode.performance, episode.episode_id))
+        for number, passage in enumerate(episode.passages):
+            label = passage.annotations[0]
+            span = passage.span
+            grid = WindowGrid(len(span))
+            vectors = _unit(windows(joints[span.start : span.stop], grid) - mean)
+            centres = span.start + grid.starts() + CLIP_LENGTH // 2
+            signer = episode.performance.signer.signer_id
+            name = f"{episode.episode_id}/{number}"
+            yield TestPassage(name, world.test_words.id_of(label.word), label.frame, centres, vectors, signer)
+
+
+def body_joints(points: FloatArray) -> FloatArray:
+    """(n_frames, 258) landmarks -> (n_frames, 92) x and y of arms and hands in picture widths, and of the shoulders.
+
+    A lost hand stays where it was seen last.
+    """
+    n = len(points)
+    pose = points[:, :POSE_NUMBERS].reshape(n, 33, 4)[..., :2]
+    parts = [pose[:, list(_SHOULDERS)], pose[:, list(_ARMS)]]
+    for side in range(2):
+        first = POSE_NUMBERS + side * HAND_NUMBERS
+        hand = points[:, first : first + HAND_NUMBERS].reshape(n, 21, 3)[..., :2]
+        seen = np.asarray(hand.any(axis=(1, 2)))
+        latest = np.maximum.accumulate(np.where(seen, np.arange(n), 0))
+        parts.append(np.where(seen[latest, None, None], hand[latest], pose[:, _LEFT_WRIST + side, None]))
+    return np.concatenate(parts, axis=1, dtype=np.float32).reshape(n, -1)
+
+
+def windows(joints: FloatArray, grid: WindowGrid) -> FloatArray:
+    """(n_windows, d) all windows of 16 frames in shoulder widths from between the shoulders."""
+    frames = np.minimum(grid.starts()[:, None] + np.arange(grid.length), len(joints) - 1)
+    return _in_shoulder_widths(joints[frames])
+
+
+def entry_clip(points: FloatArray, moving: FrameSpan) -> FloatArray:
+    """(1, d) 16 frames taken evenly from the moving part of a dictionary entry."""
+    frames = np.rint(np.linspace(moving.start, moving.stop - 1, CLIP_LENGTH)).astype(np.int64)
+    return _in_shoulder_widths(body_joints(points)[None, frames])
+
+
+def _in_shoulder_widths(clips: FloatArray) -> FloatArray:
+    """(n, 16, 92) picture widths -> (n, 16 * 88); origin and unit are means over the clip."""
+    places = clips.reshape(*clips.shape[:2], -1, 2)
+    shoulders, rest = places[:, :, :2].mean(axis=1), places[:, :, 2:]  # (n, 2, 2), (n, 16, 46, 2)
+    width = np.linalg.norm(shoulders[:, 0] - shoulders[:, 1], axis=-1)
+    centred = (rest - shoulders.mean(axis=1)[:, None, None]) / width[:, None, None, None]
+    return np.asarray(centred.reshape(len(clips), -1), dtype=np.float32)
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    unit: FloatArray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return unit

@@ -1,0 +1,391 @@
+"""The people of the world: bodies, looks, and a manner of signing that no linear map undoes."""
+
+from __future__ import annotations
+
+import colorsys
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from signspot.domain.tracks import LANDMARK_DIM, FloatArray
+from signspot.world.lexicon import FINGER_ANGLES, Floats
+from signspot.world.settings import Difficulty, chance
+
+_WAVES = 6  # of the field of personal offsets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Manner:
+    """A smooth field of personal offsets: where and how somebody holds the hand depends on where it is."""
+
+    frequencies: Floats  # (6, waves) of palm point and orientation
+    phases: Floats  # (waves,)
+    amplitudes: Floats  # (waves, 6)
+
+    def offsets(self, places: Floats) -> Floats:
+        """(..., 6) palm points and orientations -> (..., 6) what is added to them."""
+        waves: Floats = np.sin(places @ self.frequencies + self.phases) @ self.amplitudes
+        return waves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Signer:
+    """Somebody who signs in the world."""
+
+    signer_id: str
+    left_handed: bool
+    body: Proportions
+    camera: Camera  # how this person is filmed
+    appearance: Appearance
+    manner: Manner
+    laxness: Floats  # (5,) share by which each finger stays relaxed
+    coupling: float  # how much a finger moves with its neighbours
+    bow: float  # how much straight paths curve, share of their length
+    haste: float  # exponent of the speed profile: above 1 starts late
+    tempo: float  # duration factor
+    size: float  # movement factor
+    sway: float  # shoulder widths
+    hanging: bool  # rests with hanging arms instead of folded hands
+
+
+@lru_cache(maxsize=1024)
+def draw_signer(signer_id: str, seed: int, difficulty: Difficulty, *, filmed_aside: bool) -> Signer:
+    """The signer of that id; `filmed_aside` for broadcasts, where the camera rarely looks straight at the signer."""
+    rng = chance(seed, "signer", signer_id)
+    yaw = np.radians(difficulty.yaw_degrees) * rng.uniform(-1, 1) * (1.0 if filmed_aside else 0.25)
+    shared = float(np.clip(rng.normal(difficulty.laxness, difficulty.laxness / 3), 0, 0.7))
+    return Signer(
+        signer_id=signer_id,
+        left_handed=bool(rng.random() < 0.11),
+        body=_draw_body(rng),
+        camera=Camera(
+            shoulder_width=float(rng.uniform(0.235, 0.285)),
+            centre=(float(rng.normal(0.5, 0.012)), float(rng.normal(0.42, 0.012))),
+            yaw=float(yaw),
+        ),
+        appearance=random_appearance(rng),
+        manner=_draw_manner(rng, difficulty),
+        laxness=np.clip(shared + rng.normal(0, difficulty.laxness / 2, 5), 0, 0.75),
+        coupling=float(rng.uniform(0, 0.3)),
+        bow=float(rng.normal(0, 0.11)),
+        haste=float(np.exp(rng.normal(0, 0.11))),
+        tempo=float(np.exp(rng.normal(0, 0.08))),
+        size=float(np.exp(rng.normal(0, 0.11))),
+        sway=float(rng.uniform(0.01, 0.05)),
+        hanging=bool(rng.random() < 0.1),
+    )
+
+
+def _draw_body(rng: np.random.Generator) -> Proportions:
+    arm, hand = rng.normal(1, 0.05), rng.normal(1, 0.05)
+    return Proportions(
+        upper_arm=float(np.clip(0.84 * arm * rng.normal(1, 0.02), 0.72, 0.98)),
+        forearm=float(np.clip(0.70 * arm * rng.normal(1, 0.02), 0.60, 0.82)),
+        hand=float(np.clip(0.50 * hand, 0.42, 0.58)),
+        head=float(np.clip(rng.normal(1, 0.05), 0.88, 1.12)),
+        torso=float(np.clip(rng.normal(1.5, 0.06), 1.35, 1.65)),
+    )
+
+
+def _draw_manner(rng: np.random.Generator, difficulty: Difficulty) -> Manner:
+    scales = np.repeat((difficulty.style_location, difficulty.style_orientation), 3)
+    frequencies = rng.normal(0, 1, (6, _WAVES)) * np.repeat((2.2, 0.9), 3)[:, None]
+    # A sine has the variance 1/2 and the waves add up, so the field has the standard deviation of its knob.
+    amplitudes = rng.normal(0, 1, (_WAVES, 6)) * scales * np.sqrt(2 / _WAVES)
+    return Manner(frequencies, rng.uniform(0, 2 * np.pi, _WAVES), amplitudes)
+
+
+# How a drawn signer looks: colours and cut, drawn so that hands stand out as interpreters dress for it.
+
+
+Colour = tuple[int, int, int]  # red, green, blue in 0..255
+
+_SKINS: tuple[Colour, ...] = (
+    (246, 215, 190),
+    (236, 196, 165),
+    (222, 176, 140),
+    (198, 146, 110),
+    (166, 116, 82),
+    (134, 90, 62),
+    (104, 70, 50),
+)
+_HAIRS: tuple[Colour, ...] = ((28, 22, 20), (52, 36, 26), (94, 62, 38), (140, 96, 52), (196, 160, 104), (150, 148, 146))
+_LEAST_CONTRAST = 70.0  # luma steps between hands and clothes, and between clothes and background
+_MOST_DRAWS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appearance:
+    """The colours of one signer and the wall behind."""
+
+    skin: Colour
+    hair: Colour
+    top: Colour  # clothes of the upper body
+    background: Colour  # of the studio
+    long_hair: bool = False
+    long_sleeves: bool = True
+
+    def __post_init__(self) -> None:
+        for colour in (self.skin, self.hair, self.top, self.background):
+            if len(colour) != 3 or not all(0 <= part <= 255 for part in colour):
+                raise ValueError(f"a colour is red, green and blue in 0..255, not {colour}")
+
+
+def random_appearance(rng: np.random.Generator) -> Appearance:
+    """A signer whose hands stand out against the clothes, and the clothes against the wall."""
+    skin = _varied(_SKINS[int(rng.integers(len(_SKINS)))], rng)
+    hair = _varied(_HAIRS[int(rng.integers(len(_HAIRS)))], rng)
+    top = _contrasting((skin,), rng, saturation=0.55)
+    background = _contrasting((top,), rng, saturation=0.35)
+    long_hair, long_sleeves = bool(rng.random() < 0.4), bool(rng.random() < 0.7)
+    return Appearance(
+        skin=skin, hair=hair, top=top, background=background, long_hair=long_hair, long_sleeves=long_sleeves
+    )
+
+
+def luma(colour: Colour) -> float:
+    """How bright a colour looks, 0..255 (ITU-R BT.601).
+
+    >>> round(luma((255, 255, 255))), round(luma((0, 0, 255)))
+    (255, 29)
+    """
+    red, green, blue = colour
+    return 0.299 * red + 0.587 * green + 0.114 * blue
+
+
+@lru_cache(maxsize=4096)  # a person is painted with the same few colours in every frame
+def shaded(colour: Colour, factor: float) -> Colour:
+    """The same colour in more light (`factor` > 1) or less.
+
+    >>> shaded((100, 200, 50), 1.5)
+    (150, 255, 75)
+    """
+    red, green, blue = (min(255, max(0, round(part * factor))) for part in colour)
+    return red, green, blue
+
+
+def blended(colour: Colour, other: Colour, share: float) -> Colour:
+    """`colour` with a `share` in 0..1 of `other`."""
+    red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))
+    return red, green, blue
+
+
+def _varied(colour: Colour, rng: np.random.Generator) -> Colour:
+    return shaded(colour, float(rng.uniform(0.95, 1.05)))
+
+
+def _contrasting(others: tuple[Colour, ...], rng: np.random.Generator, *, saturation: float) -> Colour:
+    """The first drawn colour far enough from the others in brightness; the farthest drawn if none is."""
+    best, farthest = others[0], -1.0
+    for _ in range(_MOST_DRAWS):
+        hue, strength, value = rng.random(3).tolist()
+        red, green, blue = colorsys.hsv_to_rgb(hue, strength * saturation, 0.12 + 0.85 * value)
+        drawn = (round(255 * red), round(255 * green), round(255 * blue))
+        distance = min(abs(luma(drawn) - luma(other)) for other in others)
+        if distance >= _LEAST_CONTRAST:
+            return drawn
+        if distance > farthest:
+            best, farthest = drawn, distance
+    return best
+
+
+# From postures to joints: fingers by forward kinematics, arms by inverse kinematics, all in the MediaPipe layout.
+#
+# A posture is 26 numbers for each hand: palm point (x, y, z), orientation (swing, tilt, roll), and 20 joint angles,
+# told as in phonology.py for the right hand of the signer; the left hand is the mirror image. Everything runs over
+# arrays of frames. In the result, as in MediaPipe, z of the pose is relative to the hips and z of a hand relative to
+# its wrist, both in picture widths and negative toward the camera.
+
+
+POSTURE = 6 + FINGER_ANGLES  # numbers of one hand
+POSE_NUMBERS = 33 * 4
+HAND_NUMBERS = 21 * 3
+
+# The hand lies in the plane: x to the thumb, y along the fingers, z out of the palm; the unit is its length.
+_KNUCKLES = np.array([(0.17, 0.50), (0.04, 0.52), (-0.09, 0.49), (-0.21, 0.43)])
+_BONES = np.array([(0.22, 0.14, 0.10), (0.24, 0.15, 0.11), (0.22, 0.14, 0.10), (0.17, 0.10, 0.09)])
+_THUMB_ROOT = (0.16, 0.14, 0.03)
+_THUMB_BONES = (0.20, 0.16, 0.13)
+_PALM = (0.0, 0.42, 0.0)
+_REACH = 0.985  # of the stretched arm: nobody signs with locked elbows
+_FORWARD = np.array((0.0, 0.0, -1.0))
+_ELBOW = np.array((-0.5, 0.75**0.5, 0.0))  # down and outward of an arm that reaches forward
+_NEAREST = 0.28  # wrists stay this far before the shoulders
+
+# Nose; eyes inner, middle, outer; ear; mouth corner: of the left side, in shoulder widths.
+_FACE = np.array([(0, -0.66, -0.42), (0.055, -0.77, -0.37), (0.10, -0.775, -0.36), (0.145, -0.77, -0.33),
+                  (0.235, -0.70, -0.08), (0.085, -0.535, -0.36)])  # fmt: skip
+_HEAD = np.array((0.0, -0.36, -0.05))  # where the head turns
+_LEGS = np.array([(0.34, 2.75, -0.05), (0.33, 3.9, 0.0), (0.32, 4.05, 0.08), (0.36, 4.1, -0.25)])
+_UNSEEN, _SEEN = 0.03, 0.99  # visibility of legs and of all else
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proportions:
+    """A body, in shoulder widths."""
+
+    upper_arm: float = 0.84
+    forearm: float = 0.70
+    hand: float = 0.50
+    head: float = 1.0  # times the usual head
+    torso: float = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Camera:
+    """How the body lies in the square picture."""
+
+    shoulder_width: float = 0.27  # picture widths
+    centre: tuple[float, float] = (0.5, 0.42)  # between the shoulders
+    yaw: float = 0.0  # radians
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carriage:
+    """What the trunk and the head do while the hands sign."""
+
+    sway: Floats  # (n_frames, 3) shoulder widths
+    turn: Floats  # (n_frames,) of the trunk about the vertical, radians
+    head: Floats  # (n_frames, 3) nod, turn, tilt in radians
+
+
+def landmarks(postures: Floats, carriage: Carriage, body: Proportions, camera: Camera) -> FloatArray:
+    """(n_frames, 2, 26) postures of right and left hand -> (n_frames, 258) landmarks, x and y in picture widths."""
+    n = len(postures)
+    pose = np.empty((n, 33, 3))
+    hands = []
+    for side, (hand, elbow) in enumerate(((16, 14), (15, 13))):
+        shoulder, bent, points = arm_joints(postures[:, side], body)
+        if side:  # the left hand was told as if it were the right
+            shoulder, bent, points = (_mirrored(joints) for joints in (shoulder, bent, points))
+        pose[:, 12 - side], pose[:, elbow], pose[:, hand] = shoulder, bent, points[:, 0]
+        pose[:, [18 - side, 20 - side, 22 - side]] = points[:, [17, 5, 3]]
+        hands.append(points)
+    _fill_trunk(pose, carriage.head, body)
+    everything = np.concatenate([pose, hands[1], hands[0]], axis=1)  # left before right
+    seen = _in_picture(everything, carriage, camera)
+    return _as_layout(seen)
+
+
+def arm_joints(posture: Floats, body: Proportions) -> tuple[Floats, Floats, Floats]:
+    """The right arm: shoulder (n, 3), elbow (n, 3) and hand (n, 21, 3) in body coordinates."""
+    hand = turned(hand_points(posture[:, 6:]) * body.hand, posture[:, 3:6])
+    palm = turned(np.broadcast_to(np.array(_PALM) * body.hand, (len(posture), 1, 3)), posture[:, 3:6])[:, 0]
+    shoulder = np.broadcast_to(np.array((-0.5, 0.0, 0.0)), (len(posture), 3))
+    reach = posture[:, :3] - palm - shoulder
+    reach[:, 2] = -_NEAREST - _softened(-reach[:, 2] - _NEAREST)
+    length = _length(reach)
+    longest = (body.upper_arm + body.forearm) * _REACH
+    shortest = abs(body.upper_arm - body.forearm) + 0.12
+    reach = reach * (np.clip(length, shortest, longest) / length)
+    wrist = shoulder + reach
+    return shoulder, shoulder + _elbow(reach, body), hand + wrist[:, None]
+
+
+def hand_points(angles: Floats) -> Floats:
+    """(n, 20) joint angles -> (n, 21, 3) points of a hand of length about 1 with the wrist at 0."""
+    joints = angles.reshape(-1, 5, 4)
+    points = np.zeros((len(joints), 21, 3))
+    bend = np.cumsum(joints[:, 1:, :3], axis=2)  # (n, finger, joint)
+    spread = joints[:, 1:, 3:]
+    flat = np.cos(bend)
+    steps = np.stack([np.sin(spread) * flat, np.cos(spread) * flat, np.sin(bend)], axis=-1) * _BONES[:, :, None]
+    knuckles = np.concatenate([_KNUCKLES, np.zeros((4, 1))], axis=1)
+    fingers = points[:, 5:].reshape(-1, 4, 4, 3)
+    fingers[:, :, 0] = knuckles
+    fingers[:, :, 1:] = knuckles[:, None] + np.cumsum(steps, axis=2)
+    points[:, 5:] = fingers.reshape(-1, 16, 3)
+    points[:, 1] = _THUMB_ROOT
+    points[:, 2:5] = np.array(_THUMB_ROOT) + _thumb(joints[:, 0])
+    return points
+
+
+def turned(points: Floats, orientation: Floats) -> Floats:
+    """(n, k, 3) points of a flat hand, turned by swing, tilt and roll (n, 3) into body coordinates."""
+    (s, t, r), (cs, ct, cr) = (f(orientation.T[:, :, None]) for f in (np.sin, np.cos))
+    x, y, z = points[..., 0], -points[..., 1], -points[..., 2]  # fingers up, palm to the camera
+    x, z = x * cr - z * r, x * r + z * cr
+    x, y = x * cs - y * s, x * s + y * cs
+    y, z = y * ct - z * t, y * t + z * ct
+    return np.stack([x, y, z], axis=-1)
+
+
+def _thumb(angles: Floats) -> Floats:
+    """(n, 4) opposition, two flexions, abduction -> (n, 3, 3) joints from the root of the thumb."""
+    opposition, first, second, abduction = angles.T
+    out, side = np.sin(opposition), np.sin(abduction) * np.cos(opposition)
+    base = np.stack([side, np.cos(abduction) * np.cos(opposition / 2), 0.8 * out], axis=-1)
+    base /= _length(base)
+    across = np.stack([-np.cos(abduction), 0.35 + 0 * out, 0.15 * out], axis=-1)
+    across -= (across * base).sum(-1, keepdims=True) * base
+    across /= _length(across)
+    bend = np.stack([np.zeros_like(first), first, first + second], axis=-1)[..., None]
+    steps = (np.cos(bend) * base[:, None] + np.sin(bend) * across[:, None]) * np.array(_THUMB_BONES)[:, None]
+    return np.cumsum(steps, axis=1)
+
+
+def _elbow(reach: Floats, body: Proportions) -> Floats:
+    """Where the elbow lies, from the shoulder, for a wrist at `reach` (n, 3)."""
+    length = _length(reach)
+    along = reach / length
+    share = (length**2 + body.upper_arm**2 - body.forearm**2) / (2 * length)
+    height = np.sqrt(np.maximum(body.upper_arm**2 - share**2, 0))
+    # Turning the side of the elbow along with the arm, from straight forward, is smooth everywhere but backward.
+    side = _ELBOW - (along @ _ELBOW / (1 + along @ _FORWARD))[:, None] * (along + _FORWARD)
+    elbow: Floats = along * share + side * height
+    return elbow
+
+
+def _fill_trunk(pose: Floats, head: Floats, body: Proportions) -> None:
+    """Put face, hips and legs into (n, 33, 3)."""
+    left = (_FACE - _HEAD) * body.head
+    right = left[1:] * (-1, 1, 1)
+    # In the order of MediaPipe: nose, left eye, right eye, left ear, right ear, mouth left, mouth right.
+    face = np.concatenate([left[:4], right[:3], left[4:5], right[3:4], left[5:], right[4:]])
+    pose[:, :11] = turned(np.broadcast_to(face * (1, -1, -1), (len(pose), 11, 3)), head[:, [2, 0, 1]]) + _HEAD
+    pose[:, 23], pose[:, 24] = (0.34, body.torso, 0), (-0.34, body.torso, 0)
+    legs = _LEGS + np.array((0, body.torso - 1.5, 0))
+    pose[:, 25::2], pose[:, 26::2] = legs, legs * (-1, 1, 1)
+
+
+def _in_picture(points: Floats, carriage: Carriage, camera: Camera) -> Floats:
+    """Sway, turn and scale (n, 75, 3) into picture widths; z from between the hips."""
+    upright = np.clip(1 - points[..., 1:2] / 1.5, 0, 1.2)  # hips stay, shoulders sway
+    points = points + carriage.sway[:, None] * upright
+    angle = (carriage.turn + camera.yaw)[:, None]
+    x, y, z = points[..., 0], points[..., 1], points[..., 2]
+    x, z = x * np.cos(angle) - z * np.sin(angle), x * np.sin(angle) + z * np.cos(angle)
+    centre_x, centre_y = camera.centre
+    unit = camera.shoulder_width
+    return np.stack([centre_x + unit * x, centre_y + unit * y, unit * z], axis=-1)
+
+
+def _as_layout(points: Floats) -> FloatArray:
+    """(n, 33 + 21 + 21, 3) -> (n, 258)."""
+    frames = np.empty((len(points), LANDMARK_DIM), dtype=np.float32)
+    pose = frames[:, :POSE_NUMBERS].reshape(-1, 33, 4)
+    pose[..., :3] = points[:, :33]
+    pose[..., 3] = np.where(np.arange(33) < 25, _SEEN, _UNSEEN)
+    frames[:, :POSE_NUMBERS] = pose.reshape(-1, POSE_NUMBERS)
+    for hand, first in enumerate((33, 54)):
+        joints = points[:, first : first + 21].copy()
+        joints[..., 2] -= joints[:, :1, 2]
+        begin = POSE_NUMBERS + hand * HAND_NUMBERS
+        frames[:, begin : begin + HAND_NUMBERS] = joints.reshape(-1, HAND_NUMBERS)
+    return frames
+
+
+def _softened(distance: Floats) -> Floats:
+    """About the distance where it is positive, and about 0 where it is not."""
+    return np.asarray(np.logaddexp(0, distance / 0.06) * 0.06, dtype=np.float64)
+
+
+def _mirrored(points: Floats) -> Floats:
+    mirrored: Floats = points * (-1, 1, 1)
+    return mirrored
+
+
+def _length(vectors: Floats) -> Floats:
+    squares: Floats = np.sqrt((vectors * vectors).sum(-1, keepdims=True))
+    return squares

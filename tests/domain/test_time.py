@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis, Tolerance
+
+times = st.lists(st.floats(0, 1e7), min_size=1, max_size=40).map(sorted)
+
+
+def test_both_ends_of_the_tolerance_count_as_right() -> None:
+    around = Tolerance().around(100)
+    assert (79 in around, 80 in around, 105 in around, 106 in around) == (False, True, True, False)
+
+
+@pytest.mark.parametrize("make", [lambda: FrameSpan(5, 4), lambda: MillisSpan.of(50, 40)])
+def test_a_span_that_ends_before_it_starts_is_refused(make) -> None:
+    with pytest.raises(ValueError, match="ends before it starts"):
+        make()
+
+
+@pytest.mark.parametrize("bad", [[0.0, 40.0, 39.0], [-0.1, 40.0], [0.0, float("nan")], [[0.0]]])
+def test_an_axis_refuses_times_that_make_no_sense(bad: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"never decrease|one dimension"):
+        TimeAxis(np.array(bad))
+
+
+@given(times, st.floats(-1e6, 2e7))
+def test_the_nearest_frame_is_the_first_of_the_closest(values: list[float], time: float) -> None:
+    axis = TimeAxis(np.array(values))
+    distances = [abs(value - time) for value in values]
+    nearest = axis.nearest_frame(time)
+    assert distances[nearest] == pytest.approx(min(distances), abs=1e-6)
+    assert nearest == 0 or values[nearest - 1] < values[nearest]
+
+
+@given(times, st.integers(0, 10_000_000), st.integers(0, 100_000))
+def test_frames_in_a_span_are_those_whose_time_lies_in_it(values: list[float], start: int, length: int) -> None:
+    span = MillisSpan.of(start, start + length)
+    frames = TimeAxis(np.array(values)).frames_in(span)
+    assert list(range(frames.start, frames.stop)) == [i for i, t in enumerate(values) if span.start <= t < span.stop]
+
+
+def test_time_comes_from_the_axis_not_from_the_frame_number() -> None:
+    axis = TimeAxis(np.array([500.0, 500.0, 620.0, 4000.0]))
+    assert axis.millis_of(FrameSpan(0, 3)) == MillisSpan.of(500, 620 + FRAME_MS)
+    assert axis.millis_of(FrameSpan(3, 4)) == MillisSpan.of(4000, 4040)
+    thirty = TimeAxis(np.array([0.0, 33.4, 66.7, 133.4]))  # 30 pictures a second, brought to 25
+    assert [thirty.millis_of(FrameSpan(i, i + 1)) for i in range(4)] == [
+        MillisSpan.of(0, 33.4), MillisSpan.of(33.4, 66.7), MillisSpan.of(66.7, 106.7), MillisSpan.of(133.4, 173.4),
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="no frames"):
+        axis.millis_of(FrameSpan(2, 2))
+    with pytest.raises(ValueError, match="read-only"):
+        axis.times_ms[0] = 1
+
+
+def test_a_span_before_the_video_is_widened_to_nothing() -> None:
+    assert MillisSpan.of(-9000, -8000).padded(2000, 2000) == MillisSpan.of(0, 0)
+    assert MillisSpan.of(-900, 100).padded(2000, 2000) == MillisSpan.of(0, 2100)

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from signspot.domain.recordings import SignerBox
+from signspot.domain.tracks import Pixels
+from signspot.embedding import detector as landmark_process
+from signspot.embedding.detector import LandmarkDetector, LandmarkOptions, detector_name, find_landmarks
+from signspot.errors import EnvironmentProblem, MissingExtra, VideoError
+from signspot.media.reader import VideoReader
+from tests.media.stand_in_detector import coloured_video, install
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "real_video"
+TRUSTED = LandmarkOptions(isolated=False)
+COLOURS = [(60, 80, 200), (120, 90, 10), (10, 10, 10), (200, 40, 255)]
+HAS_MEDIAPIPE = importlib.util.find_spec("mediapipe") is not None
+real_video = pytest.mark.skipif(
+    not (HAS_MEDIAPIPE and REAL.is_dir()), reason="needs the extra pose and shared/data/real_video"
+)
+
+
+def centres(path: Path) -> list[Pixels]:
+    """The middle pixels as the decoder gives them."""
+    with VideoReader(path, isolated=False) as reader:
+        return [frame.pixels[24, 32].copy() for frame in reader]
+
+
+def test_every_frame_gets_the_landmarks_of_its_own_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = install(tmp_path / "packages", monkeypatch)
+    video = coloured_video(tmp_path / "clip.mp4", COLOURS)
+    reported: list[tuple[float, float | None]] = []
+    found = find_landmarks(video, LandmarkOptions(), lambda done, expected: reported.append((done, expected)))
+    points = found.signer.track.points
+    assert (found.signer.width, found.signer.height, found.signer.track.video_id) == (64, 48, "clip")
+    assert np.array_equal(found.signer.track.axis.times_ms, [0, 40, 80, 120])
+    for row, (red, green, blue) in zip(points, centres(video), strict=True):
+        pose, left, right = row[:132].reshape(33, 4), row[132:195], row[195:].reshape(21, 3)
+        expected = (red / 255, green / 255, 0.5, 0.9) if red >= 40 else (0, 0, 0, 0)
+        assert np.allclose(pose, expected)
+        assert np.allclose(right, expected[:3] if blue > 127 else 0)
+        assert not left.any()
+    assert points[3, 195:].any() and not points[2].any()
+    assert [done for done, _ in reported] == [0, 40, 80, 120]
+    assert log.read_text().splitlines() == [
+        "start {'static_image_mode': False, 'model_complexity': 1}",
+        *["(48, 64, 3)"] * 4,
+    ]
+
+
+def test_in_a_box_landmarks_are_still_places_in_the_whole_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = install(tmp_path / "packages", monkeypatch)
+    video = coloured_video(tmp_path / "clip.mp4", COLOURS)
+    box = SignerBox(0.25, 0.5, 0.75, 1.0)
+    whole = find_landmarks(video, TRUSTED).signer.track.points
+    part = find_landmarks(video, LandmarkOptions(isolated=False, box=box)).signer.track.points
+    assert "(24, 32, 3)" in log.read_text()
+    found = whole[:, :132].any(axis=1)
+    assert np.array_equal(part == 0, whole == 0)
+    for first in (0, 195):
+        step = 4 if first == 0 else 3
+        last = 132 if first == 0 else 258
+        seen = found if first == 0 else whole[:, 195:].any(axis=1)
+        assert np.allclose(part[seen, first:last:step], 0.25 + 0.5 * whole[seen, first:last:step], atol=1e-6)
+        assert np.allclose(part[seen, first + 1 : last : step], 0.5 + 0.5 * whole[seen, first + 1 : last : step])
+        assert np.allclose(part[seen, first + 2 : last : step], 0.25)
+    assert np.allclose(part[found, 3:132:4], 0.9)
+
+
+def test_a_picture_that_is_held_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from signspot.media.writer import VideoWriter
+
+    log = install(tmp_path / "packages", monkeypatch)
+    path = tmp_path / "slow.mp4"
+    with VideoWriter(path, width=64, height=48) as writer:
+        for number, colour in enumerate(COLOURS):
+            writer.write(np.broadcast_to(np.array(colour, np.uint8), (48, 64, 3)).copy(), 120 * number)
+    points = find_landmarks(path, TRUSTED).signer.track.points
+    assert len(points) >= 10
+    assert log.read_text().count("(48, 64, 3)") == 4
+    assert np.array_equal(points[0], points[2]) and not np.array_equal(points[2], points[4])
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    video = coloured_video(tmp_path / "clip.mp4", COLOURS)
+    with pytest.raises(MissingExtra, match=r"needs the optional extra 'pose': pip install 'signspot\[pose\]'"):
+        find_landmarks(video, TRUSTED)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("os.abort()", "stopped at frame 0"),
+        ("if red > 110: raise RuntimeError('graph failed')", r"stopped at frame 1 \(RuntimeError: graph failed\)"),
+        ("os._exit(0)", "stopped at frame 0"),
+    ],
+)
+def test_a_detector_that_dies_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, words: str
+) -> None:
+    install(tmp_path / "packages", monkeypatch, fault)
+    video = coloured_video(tmp_path / "clip.mp4", COLOURS)
+    with pytest.raises(VideoError, match=words):
+        find_landmarks(video, TRUSTED)
+
+
+def test_a_detector_that_cannot_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path / "packages", monkeypatch)
+    (tmp_path / "packages" / "mediapipe" / "python" / "solutions" / "holistic.py").write_text("import no_such_thing")
+    with pytest.raises(EnvironmentProblem, match=r"could not start \(ModuleNotFoundError: No module named"):
+        LandmarkDetector(tmp_path / "clip.mp4")
+
+
+def test_a_detector_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path / "packages", monkeypatch, "time.sleep(1000)")
+    with LandmarkDetector(tmp_path / "clip.mp4") as detector:
+        monkeypatch.setattr(landmark_process, "_PATIENCE_MS", 300)
+        detector.show(np.zeros((8, 8, 3), np.uint8))
+        with pytest.raises(VideoError, match="made no progress"):
+            detector.answer()
+
+
+def test_landmarks_are_filed_under_the_detector_and_its_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path / "packages", monkeypatch)
+    assert detector_name() == "mediapipe 0.10.21 holistic tracked complexity 1"
+
+
+def test_a_broken_video_is_the_readers_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path / "packages", monkeypatch)
+    (tmp_path / "no.mp4").write_bytes(b"not a video")
+    with pytest.raises(VideoError, match=r"no\.mp4"):
+        find_landmarks(tmp_path / "no.mp4")
+
+
+@real_video
+@pytest.mark.real_detector
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_real_signer_has_a_body_in_every_frame_and_hands_in_nearly_all() -> None:
+    found = find_landmarks(REAL / "bsl_broadcast.mp4").signer.track.points
+    assert len(found) == 174
+    assert found[:, :132].any(axis=1).all()
+    assert found[:, 132:].any(axis=1).mean() > 0.95
+    assert found[:, 132:195].any(axis=1).mean() > 0.95 and found[:, 195:].any(axis=1).mean() > 0.95
+    assert np.abs(np.median(found[:, 44:46], axis=0) - 0.5).max() < 0.4  # a shoulder is in the picture
+
+
+@real_video
+@pytest.mark.real_detector
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_the_real_detector_gives_the_same_twice() -> None:
+    first, second = (find_landmarks(REAL / "bsl_broadcast.mp4").signer.track.points for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+@real_video
+@pytest.mark.real_detector
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_the_real_detector_finds_the_same_place_in_a_box() -> None:
+    whole = find_landmarks(REAL / "sunday_55768.mp4").signer.track.points
+    box = LandmarkOptions(box=SignerBox(0.05, 0.0, 0.95, 1.0))
+    part = find_landmarks(REAL / "sunday_55768.mp4", box).signer.track.points
+    shoulders = [44, 45, 48, 49]
+    assert np.median(np.abs(part[:, shoulders] - whole[:, shoulders])) < 0.03

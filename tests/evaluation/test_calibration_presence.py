@@ -1,0 +1,126 @@
+"""Fits held against scikit-learn's, and thresholds against counting."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from signspot.domain.words import Word
+from signspot.errors import InputError
+from signspot.evaluation.calibration import (
+    Calibration,
+    PresenceFit,
+    absence_of,
+    expected_calibration_error,
+    fit_isotonic,
+    fit_logistic,
+    fit_presence,
+    non_decreasing,
+    probabilities,
+)
+from signspot.evaluation.ranking import Bools, Floats
+
+
+def examples(n: int = 4000, seed: int = 0) -> tuple[Floats, Bools]:
+    """Evidence whose log odds of being right are known: 3 x - 2 y - 1."""
+    rng = np.random.default_rng(seed)
+    columns = np.c_[rng.normal(0.3, 0.5, n), rng.normal(0, 1, n), np.full(n, 7.0), rng.integers(0, 2, n)]
+    return columns, rng.random(n) < probabilities(3 * columns[:, 0] - 2 * columns[:, 1] - 1)
+
+
+def test_the_logistic_fit_is_that_of_scikit_learn() -> None:
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    columns, right = examples()
+    own = fit_logistic(columns, right)
+    standard = (columns - np.array(own.centre)) / np.array(own.scale)
+    theirs = linear_model.LogisticRegression(C=1.0, tol=1e-10, max_iter=10_000).fit(standard, right)
+    assert own.weights == pytest.approx(theirs.coef_[0].tolist(), abs=1e-4)
+    assert own.bias == pytest.approx(theirs.intercept_[0], abs=1e-4)
+    assert own.weights[2] == 0  # a column that never changes says nothing
+
+
+def test_classes_that_never_overlap_give_finite_weights() -> None:
+    columns = np.r_[np.full((100, 4), -1.0), np.full((100, 4), 1.0)]
+    fit = fit_logistic(columns, np.arange(200) >= 100)
+    sure = probabilities(fit.log_odds(columns))
+    assert sure[0] < 0.05
+    assert sure[-1] > 0.95
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(-100, 100), max_size=60))
+def test_pooling_is_that_of_scikit_learn(values: list[float]) -> None:
+    isotonic = pytest.importorskip("sklearn.isotonic")
+    pooled = non_decreasing(np.array(values))
+    assert (np.diff(pooled) >= 0).all()
+    if values:
+        theirs = isotonic.isotonic_regression(np.array(values))
+        assert pooled == pytest.approx(theirs, abs=1e-9)
+
+
+def test_an_isotonic_fit_repairs_log_odds_that_promise_too_much() -> None:
+    columns, right = examples()
+    too_sure = 4 * fit_logistic(columns, right).log_odds(columns)
+    fit = fit_isotonic(too_sure, right)
+    repaired = np.interp(too_sure, fit.log_odds, fit.probability)
+    assert expected_calibration_error(probabilities(too_sure), right) > 0.05
+    assert expected_calibration_error(repaired, right) < 0.02
+
+
+@pytest.mark.parametrize("is_isotonic", [False, True])
+def test_promises_are_kept_on_evidence_that_was_not_fitted(is_isotonic: bool) -> None:
+    fit = fit_presence(*examples(), word_hours=10, isotonic=is_isotonic)
+    columns, right = examples(seed=1)
+    assert expected_calibration_error(fit.probability(columns), right) < 0.03
+
+
+@settings(max_examples=25)
+@given(st.floats(0.05, 300))
+def test_a_threshold_gives_no_more_false_alarms_than_asked_for_and_one_less_would(rate: float) -> None:
+    columns, right = examples(1000)
+    fit = fit_presence(columns, right, word_hours=4)
+    least = fit.least_presence(rate)
+    wrong = fit.probability(columns[~right])
+    allowed = int(rate * 4)
+    assert (wrong >= least).sum() <= allowed
+    if allowed < len(wrong):
+        assert (wrong >= np.nextafter(least, -1)).sum() > allowed
+
+
+def test_too_little_truth_and_impossible_rates_are_refused() -> None:
+    columns, right = examples(300)
+    with pytest.raises(InputError, match="too few to calibrate on"):
+        fit_presence(columns[:150], right[:150], word_hours=1)
+    with pytest.raises(InputError, match="too few to calibrate on"):
+        fit_presence(columns, np.zeros(300, np.bool_), word_hours=1)
+    with pytest.raises(InputError, match="give a positive number"):
+        fit_presence(columns, right, word_hours=1).least_presence(0)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_the_chance_that_nothing_is_there_is_the_product(presence: list[float]) -> None:
+    expected = 1.0
+    for one in presence:
+        expected *= 1 - one
+    assert absence_of(presence) == pytest.approx(expected)
+
+
+def test_a_calibration_is_named_by_what_it_holds() -> None:
+    fit = fit_presence(*examples(), word_hours=1)
+    other = fit_presence(*examples(seed=2), word_hours=1)
+    assert _calibration(fit).name == _calibration(fit).name != _calibration(other).name
+    assert _calibration(fit).fit_for(is_read=True) is fit  # near subtitles too, where nothing better is known
+
+
+def _calibration(fit: PresenceFit) -> Calibration:
+    return Calibration(
+        model="m",
+        fingerprint="f",
+        plain=fit,
+        read=None,
+        cohort=np.eye(3, dtype=np.float32),
+        cohort_words=(Word("a"), Word("b"), Word("c")),
+        fitted_on="a test",
+    )

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from signspot.domain.tracks import WindowGrid
+from signspot.errors import InputError
+from signspot.evaluation.protocol import TestPassage, draw_unseen_words, limited_to, with_stride
+from tests.evaluation.embedded import random_gallery, unit_rows
+
+
+def test_unseen_words_are_spread_over_all_frequencies() -> None:
+    frequency = np.random.default_rng(0).permutation(np.arange(1, 1065))
+    unseen = draw_unseen_words(frequency, seed=3)
+    assert len(set(unseen.tolist())) == 264
+    rank = np.sort(1064 - frequency[unseen])  # 0 for the most frequent
+    # 1064 words are 8 runs of five, then 256 of four; one of each is drawn.
+    assert (rank[:8] // 5).tolist() == list(range(8))
+    assert ((rank[8:] - 40) // 4).tolist() == list(range(256))
+
+
+def test_the_draw_depends_on_the_seed_alone() -> None:
+    frequency = np.random.default_rng(1).integers(0, 50, size=300)
+    drawn = draw_unseen_words(frequency, 60, seed=5)
+    assert drawn.tolist() == draw_unseen_words(frequency, 60, seed=5).tolist() == sorted(drawn.tolist())
+    assert drawn.tolist() != draw_unseen_words(frequency, 60, seed=6).tolist()
+    assert (frequency[drawn] > 0).all()
+
+
+def test_more_words_than_there_are_cannot_be_drawn() -> None:
+    with pytest.raises(InputError, match="3 unseen words of 2 that have annotations"):
+        draw_unseen_words(np.array([4, 0, 1]), 3)
+
+
+def test_a_limited_gallery_keeps_the_order() -> None:
+    gallery = random_gallery(np.random.default_rng(2), np.array([5, 1, 5, 3]))
+    limited = limited_to(gallery, np.array([3, 5]))
+    assert limited.words.tolist() == [5, 5, 3]
+    assert np.array_equal(limited.vectors, gallery.vectors[[0, 2, 3]])
+
+
+@given(st.integers(16, 80), st.integers(1, 30))
+def test_a_stride_keeps_the_windows_a_grid_of_that_stride_has(n_frames: int, stride: int) -> None:
+    fine, coarse = WindowGrid(n_frames), WindowGrid(n_frames, stride=stride)
+    vectors = unit_rows(np.random.default_rng(3), len(fine), 4)
+    passage = TestPassage("p", 0, 0, np.array([fine.centre(i) for i in range(len(fine))]), vectors)
+    kept = with_stride(passage, stride)
+    assert kept.centres.tolist() == [coarse.centre(i) for i in range(len(coarse))]
+    assert np.array_equal(kept.vectors, vectors[coarse.starts()])
+
+
+def test_a_stride_of_nothing_is_refused_and_no_windows_stay_none() -> None:
+    empty = TestPassage("p", 0, 0, np.empty(0, np.int64), np.empty((0, 4), np.float32))
+    assert len(with_stride(empty, 3).centres) == 0
+    with pytest.raises(InputError, match="a stride of 0"):
+        with_stride(empty, 0)

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from signspot.domain.recordings import Annotation, Entry, Episode, Rights, SignerBox
+from signspot.domain.tracks import FrameShape
+from signspot.domain.words import Vocabulary, Word
+from signspot.learning.clips import ClipOptions, ClipWindow, FrameCache, annotated_clips, dictionary_clips
+from signspot.media.reader import VideoReader
+from tests.media.videos import Recipe, make_video, number_of
+
+APPLE, TREE, HOUSE = Word("apple"), Word("tree"), Word("house")
+WORDS = Vocabulary((APPLE, TREE))
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_video(tmp_path_factory.mktemp("video") / "numbered.mp4", Recipe(count=60))
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> FrameCache:
+    return FrameCache(tmp_path / "frames", FrameShape(96, 96), isolated=False)
+
+
+def episode_of(video: Path, *signs: tuple[Word, int, float], rights: Rights = Rights()) -> Episode:
+    annotations = tuple(Annotation("news", word, frame, confidence) for word, frame, confidence in signs)
+    return Episode(video_id="news", video=video, annotations=annotations, rights=rights)
+
+
+def numbers(clip: np.ndarray) -> list[int]:
+    return [number_of(frame) for frame in clip]
+
+
+def test_annotated_clips_are_drawn_from_the_frames_before_the_annotation(video: Path, cache: FrameCache) -> None:
+    found = annotated_clips([episode_of(video, (TREE, 50, 0.7), (APPLE, 30, 0.9))], WORDS, cache)
+    source, rng = found.source, np.random.default_rng(0)
+    assert [source.label(i) for i in range(len(source))] == [1, 0]
+    assert [source.confidence(i) for i in range(len(source))] == [0.7, 0.9]
+    assert source.name(0) == "news: tree at frame 50"
+    for i, frame in enumerate((50, 30)):
+        drawn = [numbers(source.clip(i, rng)) for _ in range(30)]
+        assert {clip[0] for clip in drawn} == set(range(frame - 20, frame - 15))
+        assert all(clip == list(range(clip[0], clip[0] + 16)) for clip in drawn)
+
+
+def test_clips_show_the_box_of_their_recording(video: Path, cache: FrameCache) -> None:
+    shape, box = FrameShape(96, 96, keep_aspect=True, signer_box=True), SignerBox(0.25, 0, 0.75, 0.5)
+    boxed, rng = FrameCache(cache.folder, shape, isolated=False), np.random.default_rng(0)
+    episode = replace(episode_of(video, (TREE, 30, 1.0)), box=box)
+    entry = Entry(entry_id="e", word=TREE, video=video, box=box)
+    with VideoReader(video, shape=shape, box=box, isolated=False) as reader:
+        seen = {frame.pixels.tobytes() for frame in reader}
+    for found in (annotated_clips([episode], WORDS, boxed), dictionary_clips([entry], WORDS, boxed)):
+        assert all(frame.tobytes() in seen for frame in found.source.clip(0, rng))
+
+
+def test_annotations_near_the_ends_give_clips_inside_the_video(video: Path, cache: FrameCache) -> None:
+    options = ClipOptions(window=ClipWindow(before=20, after=5))
+    found = annotated_clips([episode_of(video, (TREE, 2, 1), (TREE, 59, 1))], WORDS, cache, options)
+    rng = np.random.default_rng(0)
+    assert numbers(found.source.clip(0, rng)) == list(range(16))
+    assert max(numbers(found.source.clip(1, rng))[-1] for _ in range(30)) == 59
+
+
+def test_what_is_left_out_is_told(video: Path, cache: FrameCache, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.mp4"
+    broken.write_bytes(b"nothing" * 99)
+    episodes = [
+        episode_of(video, (TREE, 30, 1), (TREE, 60, 1), (HOUSE, 30, 1), (APPLE, 30, 0.4)),
+        Episode(video_id="lost", video=broken, annotations=(Annotation("lost", TREE, 3),)),
+        Episode(
+            video_id="private",
+            video=video,
+            annotations=(Annotation("private", TREE, 30),),
+            rights=Rights(may_train=False),
+        ),
+        Episode(video_id="without annotations", video=tmp_path / "not opened.mp4"),
+    ]
+    found = annotated_clips(episodes, WORDS, cache)
+    assert len(found.source) == 1
+    assert found.outside_vocabulary == 1
+    assert found.below_confidence == 1
+    assert [(one.name, one.why.split(": ")[-1]) for one in found.skipped[::2]] == [
+        ("news: tree at frame 60", "the video ends before"),
+        ("private", "it may not be used for training"),
+    ]
+    assert found.skipped[1].name == "lost" and "broken.mp4" in found.skipped[1].why
+
+
+def test_dictionary_clips_show_the_whole_video_at_random_speed(video: Path, cache: FrameCache) -> None:
+    entries = [
+        Entry(entry_id="t1", word=TREE, video=video),
+        Entry(entry_id="h1", word=HOUSE, video=video),
+        Entry(entry_id="a1", word=APPLE),
+    ]
+    found = dictionary_clips(entries, WORDS, cache)
+    assert found.outside_vocabulary == 1
+    assert [one.name for one in found.skipped] == ["a1"]
+    assert (len(found.source), found.source.label(0), found.source.name(0)) == (1, 1, "t1")
+    rng = np.random.default_rng(0)
+    drawn = [numbers(found.source.clip(0, rng)) for _ in range(40)]
+    assert max(clip[-1] - clip[0] for clip in drawn) > 40
+    assert min(clip[0] for clip in drawn) < 5 and max(clip[-1] for clip in drawn) > 54
+
+
+def test_consecutive_sampling_takes_neighbouring_frames(video: Path, cache: FrameCache) -> None:
+    entries = [Entry(entry_id="t1", word=TREE, video=video)]
+    found = dictionary_clips(entries, WORDS, cache, ClipOptions(sampling="consecutive"))
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        assert set(np.diff(numbers(found.source.clip(0, rng)))) == {1}
+
+
+def test_progress_names_every_video(video: Path, cache: FrameCache) -> None:
+    told: list[tuple[str, int, int]] = []
+    entries = [Entry(entry_id=name, word=TREE, video=video) for name in ("t1", "t2")]
+    dictionary_clips(entries, WORDS, cache, progress=lambda *moment: told.append(moment))
+    assert told == [("t1", 0, 2), ("t2", 1, 2)]

@@ -1,0 +1,542 @@
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save
+
+from signspot.domain.time import TimeAxis
+from signspot.domain.tracks import EmbeddingTrack, WindowGrid
+from signspot.errors import EnvironmentProblem, InputError, SignspotError, VideoError
+from signspot.stores import features as store_module
+from signspot.stores.features import (
+    FeatureStore,
+    Remarks,
+    StageVectors,
+    StoreOptions,
+    default_store_folder,
+    encode_shard,
+    open_store,
+)
+from tests.stores.store_tracks import MODEL, make_track, media, same
+
+IN_TWO_HOURS = StoreOptions(clock=lambda: time.time() + 7200)
+
+
+def shard_files(folder: Path) -> list[Path]:
+    return sorted(path for path in (folder / "shards").iterdir())
+
+
+@st.composite
+def tracks(draw: st.DrawFn) -> EmbeddingTrack:
+    n_frames, dim = draw(st.integers(0, 60)), draw(st.integers(1, 20))
+    grid = WindowGrid(n_frames, draw(st.integers(1, 20)), draw(st.integers(1, 20)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    vectors = rng.normal(size=(len(grid), dim)) * rng.choice([1, 1e-3, 1e3], size=(len(grid), dim))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors[rng.random(len(grid)) < 0.2] = 0
+    times = draw(st.lists(st.floats(0, 1e9), min_size=n_frames, max_size=n_frames).map(sorted))
+    axis = TimeAxis(np.array(times, np.float64), draw(st.floats(-1e12, 1e12)))
+    names = st.text(st.characters(codec=None), min_size=1)  # file names may hold anything, even lone surrogates
+    return EmbeddingTrack(draw(names), grid, axis, vectors.astype(np.float32), draw(st.sampled_from(["a", "ß/1"])))
+
+
+@pytest.fixture(scope="module")
+def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FeatureStore]:
+    with open_store(tmp_path_factory.mktemp("store")) as store:
+        yield store
+
+
+@given(track=tracks(), number=st.integers(0, 2**64), partial=st.text(), warnings=st.lists(st.text(), max_size=3))
+@settings(max_examples=80, deadline=None)
+def test_what_is_put_comes_back(
+    shared_store: FeatureStore, track: EmbeddingTrack, number: int, partial: str, warnings: list[str]
+) -> None:
+    shared_store.remove(media(number))
+    shared_store.put(media(number), track, Remarks(partial, tuple(warnings)))
+    found = shared_store.get(media(number), track.fingerprint, track.grid.stride)
+    assert same(found, track)
+    assert found is not None and found.vectors.dtype == np.float32
+    is_zero = ~track.vectors.any(axis=1)
+    lengths = np.linalg.norm(found.vectors, axis=1)
+    assert (lengths[is_zero] == 0).all()
+    assert np.allclose(lengths[~is_zero], 1, rtol=0, atol=1e-6)
+    assert np.allclose((found.vectors * track.vectors).sum(axis=1)[~is_zero], 1, rtol=0, atol=1e-5)
+    stored = shared_store.find(media(number), track.fingerprint, track.grid.stride)
+    assert stored is not None and stored.remarks.warnings == tuple(warnings)
+
+
+def test_views_with_gaps_and_other_byte_orders_are_stored_as_they_read(tmp_path: Path) -> None:
+    track = make_track(1)
+    wide = np.zeros((len(track.vectors), 16), ">f4")
+    wide[:, ::2] = track.vectors
+    odd = replace(track, vectors=wide[:, ::2], axis=TimeAxis(track.axis.times_ms.astype(">f8"), track.axis.origin_ms))
+    with open_store(tmp_path) as store:
+        store.put(media(1), odd)
+        assert same(store.get(media(1), MODEL), track)
+
+
+def test_the_same_track_gives_the_same_file_in_every_store(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with open_store(tmp_path / name) as store:
+            store.put(media(1), make_track(1))
+    (first,), (second,) = shard_files(tmp_path / "a"), shard_files(tmp_path / "b")
+    assert (first.name, first.read_bytes()) == (second.name, second.read_bytes())
+
+
+def test_videos_models_and_strides_do_not_mix(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        originals = {
+            (media(n), model, stride): replace(make_track(10 * n + stride, stride=stride), fingerprint=model)
+            for n in range(2)
+            for model in ("a", "b")
+            for stride in (1, 2)
+        }
+        for (sha, _, _), track in originals.items():
+            store.put(sha, track)
+        for key, track in originals.items():
+            assert same(store.get(*key), track)
+        assert store.get(media(0), "a", 3) is None
+        assert store.get(media(2), "a") is None
+        assert [(e.key.media_sha256, e.key.fingerprint, e.key.stride) for e in store.entries()] == sorted(originals)
+
+
+def test_the_first_of_two_tracks_stays_and_the_second_leaves_no_file(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+        store.put(media(1), make_track(2))
+        assert same(store.get(media(1), MODEL), make_track(1))
+    assert len(shard_files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e30, 3.0])
+def test_rows_that_are_no_unit_vectors_are_refused_and_named(tmp_path: Path, value: float) -> None:
+    track = make_track(1)
+    vectors = track.vectors.copy()
+    vectors[5, 3] = value
+    with open_store(tmp_path) as store:
+        with pytest.raises(InputError, match=r"video-1: 1 of 25 embeddings are neither .* window 5"):
+            store.put(media(1), replace(track, vectors=vectors))
+        assert store.entries() == ()
+    assert shard_files(tmp_path) == []
+
+
+def trunk_track(number: int = 1, **changes: int) -> EmbeddingTrack:
+    track = make_track(number, **changes)
+    scales = np.random.default_rng(number).uniform(0, 3000, (len(track.vectors), 1))
+    return replace(track, vectors=(track.vectors * scales).astype(np.float32), fingerprint="trunk", unit_rows=False)
+
+
+def test_vectors_of_a_trunk_keep_their_lengths(tmp_path: Path) -> None:
+    track = trunk_track()
+    with open_store(tmp_path) as store:
+        store.put(media(1), track)
+        found = store.get(media(1), "trunk")
+        assert found is not None and not found.unit_rows
+        assert found.vectors.dtype == np.float32
+        np.testing.assert_array_equal(found.vectors, track.vectors.astype(np.float16).astype(np.float32))
+        assert store.verify() == ()
+    (tmp_path / "catalogue.sqlite3").unlink()
+    with open_store(tmp_path) as store:
+        found = store.get(media(1), "trunk")
+        assert found is not None and not found.unit_rows
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 65520.0, -1e6])
+def test_vectors_of_a_trunk_that_halves_cannot_hold_are_refused(tmp_path: Path, value: float) -> None:
+    track = trunk_track()
+    vectors = track.vectors.copy()
+    vectors[5, 3] = value
+    with open_store(tmp_path) as store:
+        with pytest.raises(InputError, match=r"1 of 25 vectors are no numbers or too large.* window 5"):
+            store.put(media(1), replace(track, vectors=vectors))
+        assert store.entries() == ()
+
+
+@pytest.mark.parametrize("track", [make_track(1), trunk_track(1), make_track(1, n_frames=0)], ids=str)
+def test_rows_are_mapped_as_they_lie_on_the_disk(tmp_path: Path, track: EmbeddingTrack) -> None:
+    with open_store(tmp_path) as store:
+        assert store.open_rows(media(1), track.fingerprint) is None
+        store.put(media(1), track)
+        rows = store.open_rows(media(1), track.fingerprint)
+    assert rows is not None and rows.dtype == np.float16
+    np.testing.assert_array_equal(rows, track.vectors.astype(np.float16))
+    if len(rows):
+        with pytest.raises(ValueError, match="read-only"):
+            rows[0] = 0
+
+
+def test_a_checksum_is_verified_once(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+        (path,) = shard_files(tmp_path)
+        assert store.open_rows(media(1), MODEL) is not None
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+        assert store.open_rows(media(1), MODEL) is not None
+    with open_store(tmp_path) as store:
+        assert store.open_rows(media(1), MODEL) is None
+        assert "does not have the checksum" in store.warnings[0]
+        assert shard_files(tmp_path) == []
+
+
+@given(track=tracks(), is_trunk=st.booleans())
+@settings(max_examples=40)
+def test_a_shard_is_what_the_safetensors_library_writes(track: EmbeddingTrack, is_trunk: bool) -> None:
+    shard = encode_shard(media(1), replace(track, unit_rows=not is_trunk), Remarks("", ('a "quoted" ü',)))
+    content = b"".join(shard.pieces())
+    card = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["signspot"]
+    assert ("unit_rows" in json.loads(card)) == is_trunk
+    arrays = {"vectors": track.vectors.astype(np.float16), "times_ms": track.axis.times_ms.copy()}
+    assert content == save(arrays, {"signspot": card})
+    assert (len(content), hashlib.sha256(content).hexdigest()) == (shard.stored.n_bytes, shard.stored.shard_sha256)
+
+
+def test_what_is_computed_before_an_interruption_is_found_again(tmp_path: Path) -> None:
+    made = StageVectors("trunk", 8)
+    rows = np.ones((200, 8), np.float32)
+    with open_store(tmp_path) as store:
+        with pytest.raises(KeyboardInterrupt), store.unfinished(media(1), made) as started:
+            started.append(rows)
+            raise KeyboardInterrupt
+        with store.unfinished(media(1), made, stride=2) as other, store.unfinished(media(2), made) as another:
+            assert len(other) == len(another) == 0
+        with store.unfinished(media(1), made) as again, store.unfinished(media(1), made) as meanwhile:
+            assert (len(again), len(meanwhile)) == (128, 0)
+        assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS])
+def test_without_locks_a_track_is_computed_whole(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with open_store(tmp_path) as store, store.unfinished(media(1), StageVectors("trunk", 8)) as rows:
+        rows.append(np.ones((200, 8), np.float32))
+        assert len(rows.mapped()) == 200
+    assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_flushed_or_looked_at_does_no_harm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush_file = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        flush_file(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with open_store(tmp_path / "a" / "store") as store:
+        store.put(media(1), make_track(1))
+        store.put(media(2), make_track(2))
+        store.remove(media(2))
+        assert same(store.get(media(1), MODEL), make_track(1))
+    look = Path.stat
+
+    def stale(path: Path, **options: bool) -> os.stat_result:
+        if path.suffix == ".safetensors":
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return look(path, **options)
+
+    (tmp_path / "a" / "store" / "shards" / "left.safetensors").touch()
+    monkeypatch.setattr(Path, "stat", stale)
+    open_store(tmp_path / "a" / "store", IN_TWO_HOURS).close()
+
+
+def test_what_the_user_gave_leaves_nothing_unfinished(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        with pytest.raises(VideoError, match="broken"), store.unfinished(media(1), StageVectors("trunk", 8)) as rows:
+            rows.append(np.ones((200, 8), np.float32))
+            raise VideoError("x.mp4", "broken")
+        assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+def test_unfinished_rows_are_removed_with_their_video_and_swept_when_old(tmp_path: Path) -> None:
+    def leave(store: FeatureStore, number: int) -> None:
+        with pytest.raises(KeyboardInterrupt), store.unfinished(media(number), StageVectors("trunk", 8)) as rows:
+            rows.append(np.ones((200, 8), np.float32))
+            raise KeyboardInterrupt
+
+    with open_store(tmp_path) as store:
+        leave(store, 1)
+        leave(store, 2)
+        store.remove(media(1))
+        assert {path.name[:64] for path in (tmp_path / "unfinished").iterdir()} == {media(2)}
+    open_store(tmp_path, IN_TWO_HOURS).close()
+    assert len(list((tmp_path / "unfinished").iterdir())) == 2
+    open_store(tmp_path, StoreOptions(clock=lambda: time.time() + 15 * 86400)).close()
+    assert list((tmp_path / "unfinished").iterdir()) == []
+
+
+@pytest.mark.parametrize("sha", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"])
+def test_only_a_sha256_names_media(tmp_path: Path, sha: str) -> None:
+    with open_store(tmp_path) as store:
+        for call in (
+            lambda: store.put(sha, make_track()),
+            lambda: store.get(sha, MODEL),
+            lambda: store.remove(sha),
+        ):
+            with pytest.raises(InputError, match="is not the sha256 of a file"):
+                call()
+
+
+def test_odd_fingerprints_and_strides_are_refused(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        for fingerprint in ("", "a\0b", "\udc80"):
+            with pytest.raises(InputError, match="is not the fingerprint of a model"):
+                store.get(media(1), fingerprint)
+        for stride in (0, 2**63):
+            with pytest.raises(InputError, match="windows cannot lie that far apart"):
+                store.get(media(1), MODEL, stride)
+
+
+def test_every_one_of_200_flipped_bits_is_detected(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+        (path,) = shard_files(tmp_path)
+        sound = path.read_bytes()
+        rng = random.Random(0)
+        for _ in range(200):
+            damaged = bytearray(sound)
+            damaged[rng.randrange(len(sound))] ^= 1 << rng.randrange(8)
+            path.write_bytes(damaged)
+            (problem,) = store.verify()
+            assert (problem.where, problem.what) == (path, "does not have the checksum it was written with")
+        path.write_bytes(sound)
+        assert store.verify() == ()
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "missing"])
+def test_a_damaged_shard_is_dropped_with_a_warning_and_stored_again(tmp_path: Path, damage: str) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+        store.put(media(2), make_track(2))
+        path = next(path for path in shard_files(tmp_path) if path.name.startswith(media(1)))
+        content = path.read_bytes()
+        if damage == "missing":
+            path.unlink()
+        else:
+            path.write_bytes({"flip": content[:-1] + b"?", "cut": content[:99], "empty": b""}[damage])
+        assert store.get(media(1), MODEL) is None
+        assert len(store.warnings) == 1 and "the track is computed again" in store.warnings[0]
+        assert store.find(media(1), MODEL) is None
+        assert [path.name[:64] for path in shard_files(tmp_path)] == [media(2)]
+        store.put(media(1), make_track(1))
+        assert same(store.get(media(1), MODEL), make_track(1))
+        assert same(store.get(media(2), MODEL), make_track(2))
+        assert len(store.warnings) == 1
+
+
+@pytest.mark.parametrize("flips", [150, pytest.param(5000, marks=pytest.mark.soak)])
+def test_a_flipped_bit_in_the_catalogue_never_gives_a_wrong_track(tmp_path: Path, flips: int) -> None:
+    folder = tmp_path / "store"
+    with open_store(folder) as store:
+        for number in range(2):
+            store.put(media(number), make_track(number))
+    catalogue = folder / "catalogue.sqlite3"
+    sound, shards = catalogue.read_bytes(), {path: path.read_bytes() for path in shard_files(folder)}
+    used = [place for place, byte in enumerate(sound) if byte]
+    rng, refused, recomputed = random.Random(0), 0, 0
+    for _ in range(flips):
+        damaged = bytearray(sound)
+        damaged[rng.choice(used)] ^= 1 << rng.randrange(8)
+        catalogue.write_bytes(damaged)
+        try:
+            with open_store(folder) as store:
+                for number in range(2):
+                    found = store.get(media(number), MODEL)
+                    recomputed += found is None
+                    assert found is None or same(found, make_track(number))
+        except SignspotError:
+            refused += 1
+        for path in folder.glob("catalogue.sqlite3-*"):
+            path.unlink()
+        for path, content in shards.items():
+            path.write_bytes(content)
+    assert refused > 0 and recomputed > 0
+
+
+def test_what_is_lost_is_logged_with_the_recording_it_belongs_to(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+        store.put(media(2), make_track(2))
+    first, second = (next(tmp_path.glob(f"shards/{media(number)}*")) for number in (1, 2))
+    first.write_bytes(b"")
+    with open_store(tmp_path) as store:
+        assert store.get(media(1), MODEL) is None
+        assert store.get(media(2), MODEL) is not None
+    assert [f"{first}: the stored vectors of {make_track(1).video_id}: " in said for said in caplog.messages] == [True]
+    second.write_bytes(b"")
+    for path in tmp_path.glob("catalogue*"):
+        path.unlink()
+    with open_store(tmp_path) as store:
+        assert store.entries() == ()
+    assert str(second) in caplog.messages[1] and "computed again when needed" in caplog.messages[1]
+
+
+def test_a_row_that_points_to_the_shard_of_another_video_is_dropped(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+    (path,) = shard_files(tmp_path)
+    path.rename(path.with_name(path.name.replace(media(1), media(2))))
+    with sqlite3.connect(tmp_path / "catalogue.sqlite3") as connection:
+        connection.execute("UPDATE track SET media_sha256 = ?", (media(2),))
+    connection.close()
+    with open_store(tmp_path) as store:
+        assert store.get(media(2), MODEL) is None
+        assert "belongs to another video or model" in store.warnings[0]
+
+
+def test_a_lost_catalogue_is_made_anew_from_the_shards(tmp_path: Path) -> None:
+    remarks = Remarks("partial, 0:01 of 0:02", ("a warning",))
+    with open_store(tmp_path) as store:
+        for number in range(3):
+            store.put(media(number), make_track(number), remarks)
+        before = store.entries()
+    (tmp_path / "catalogue.sqlite3").unlink()
+    (tmp_path / "shards" / "foreign.safetensors").write_bytes(b"?")
+    with open_store(tmp_path, IN_TWO_HOURS) as store:
+        assert store.entries() == before
+        assert store.verify() == ()
+        assert all(same(store.get(media(number), MODEL), make_track(number)) for number in range(3))
+
+
+@pytest.mark.parametrize(
+    "content", [b"not a database, but long enough to be looked at" * 20, b"SQLite format 3\0" * 40]
+)
+def test_a_catalogue_that_is_no_database_says_what_to_do(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "catalogue.sqlite3").write_bytes(content)
+    with pytest.raises(EnvironmentProblem, match=r"the catalogue is damaged .* move this file away"):
+        open_store(tmp_path)
+
+
+def test_remove_forgets_one_video_under_every_model(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        for stride in (1, 2):
+            store.put(media(1), make_track(1, stride=stride))
+        store.put(media(2), make_track(2))
+        orphan = tmp_path / "shards" / f"{media(1)}.{'0' * 64}.safetensors"
+        orphan.write_bytes(b"left by a crash")
+        assert store.remove(media(1)) == 2
+        assert store.remove(media(1)) == 0
+        assert [stored.key.media_sha256 for stored in store.entries()] == [media(2)]
+        assert [path.name[:64] for path in shard_files(tmp_path)] == [media(2)]
+    assert media(1).encode() not in (tmp_path / "catalogue.sqlite3").read_bytes()
+
+
+def test_the_summary_adds_up(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        for number in range(3):
+            store.put(media(number), make_track(number))
+        store.put(media(0), replace(make_track(0), fingerprint="another"))
+        summary = store.summary()
+    assert [(share.fingerprint, share.n_tracks) for share in summary.models] == [("another", 1), (MODEL, 3)]
+    assert summary.n_tracks == 4
+    assert summary.n_bytes == sum(path.stat().st_size for path in shard_files(tmp_path))
+
+
+def test_opening_sweeps_orphans_once_they_are_old(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+    kept = shard_files(tmp_path)
+    orphans = [kept[0].with_name(name) for name in (f".{media(2)}.abc.tmp.safetensors", f"{media(3)}.x.safetensors")]
+    for orphan in orphans:
+        orphan.write_bytes(b"half")
+    open_store(tmp_path).close()
+    assert set(shard_files(tmp_path)) == {*kept, *orphans}
+    with open_store(tmp_path, IN_TWO_HOURS) as store:
+        assert same(store.get(media(1), MODEL), make_track(1))
+    assert shard_files(tmp_path) == kept
+
+
+def test_a_store_serves_many_threads(tmp_path: Path) -> None:
+    failures: list[BaseException] = []
+
+    def work(store: FeatureStore, first: int) -> None:
+        try:
+            for number in range(first, first + 10):
+                store.put(media(number), make_track(number))
+                assert same(store.get(media(number), MODEL), make_track(number))
+        except BaseException as error:
+            failures.append(error)
+
+    with open_store(tmp_path) as store:
+        threads = [threading.Thread(target=work, args=(store, 5 * n)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert len(store.entries()) == len(shard_files(tmp_path)) == 25
+        assert store.verify() == ()
+
+
+def test_a_newer_catalogue_is_refused_and_left_alone(tmp_path: Path) -> None:
+    open_store(tmp_path).close()
+    with sqlite3.connect(tmp_path / "catalogue.sqlite3") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(InputError, match=r"written by a newer signspot \(version 99; this one knows 1\): upgrade"):
+        open_store(tmp_path)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="is not a folder"):
+            open_store(folder)
+
+
+def test_a_network_file_system_is_refused_unless_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_module, "file_system_of", lambda folder: "nfs4")
+    with pytest.raises(InputError, match=r"lies on a network file system \(nfs4\)"):
+        open_store(tmp_path)
+    with open_store(tmp_path, StoreOptions(allow_network=True)) as store:
+        store.put(media(1), make_track(1))
+        assert same(store.get(media(1), MODEL), make_track(1))
+        assert not list(tmp_path.glob("*-wal"))
+    with sqlite3.connect(tmp_path / "catalogue.sqlite3") as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)  # TRUNCATE is not persistent
+    connection.close()
+
+
+def test_the_default_folder_follows_the_environment() -> None:
+    assert default_store_folder({"XDG_CACHE_HOME": "/c", "HOME": "/h"}) == Path("/c/signspot")
+    assert default_store_folder({"XDG_CACHE_HOME": "relative", "HOME": "/h"}) == Path("/h/.cache/signspot")
+    assert default_store_folder({"HOME": "/h"}) == Path("/h/.cache/signspot")
+    with pytest.raises(EnvironmentProblem, match="HOME: is not set"):
+        default_store_folder({})
+
+
+def test_ten_thousand_tracks_are_found_in_under_a_second(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(0), make_track(0))
+        (template,) = store.entries()
+        with store._catalogue.writing():
+            for number in range(1, 10_000):
+                stored = replace(template, key=replace(template.key, media_sha256=media(number)))
+                store._catalogue.add(stored)
+                (tmp_path / "shards" / stored.file_name).touch()
+    started = time.process_time()
+    with open_store(tmp_path, IN_TWO_HOURS) as store:
+        assert all(store.find(media(number), MODEL) for number in range(10_000))
+    assert time.process_time() - started < 1
