@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, UnidentifiedImageError
 
 from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape, Pixels
@@ -271,7 +270,8 @@ def _refuse_empty(n_frames: int) -> None:
         raise ValueError(f"no clip can be taken from {n_frames} frames")
 
 
-# Small pictures of a clip: a strip of frames spread evenly over its length, stored as one JPEG file.
+# Small pictures of a clip: a strip of frames spread evenly over its length, stored as one JPEG file. Pillow is loaded
+# when one is made: a decoding process never needs it.
 
 
 TILE_HEIGHT = 96  # pixels
@@ -282,6 +282,8 @@ _QUALITY = 82  # of JPEG
 
 def thumbnail(pixels: Pixels, height: int = TILE_HEIGHT) -> Pixels:
     """A picture (H, W, 3) uint8 brought to `height` pixels, its aspect kept."""
+    from PIL import Image
+
     width = max(1, round(pixels.shape[1] * height / pixels.shape[0]))
     small = Image.fromarray(pixels).resize((width, height), Image.Resampling.BOX, reducing_gap=2.0)
     spare = max(0, width - _WIDEST * height) // 2
@@ -305,12 +307,16 @@ def strip(frames: Sequence[Pixels]) -> Pixels:
 
 def write_strip(pixels: Pixels, path: Path, *, overwrite: bool = False) -> None:
     """Store a strip as JPEG: the same bytes for the same pixels."""
+    from PIL import Image
+
     with atomic_output(path, overwrite=overwrite) as temporary:
         Image.fromarray(pixels).save(temporary, format="JPEG", quality=_QUALITY)
 
 
 def read_strip(path: Path, n_tiles: int) -> list[Pixels]:
     """The tiles (height, width, 3) uint8 of a stored strip."""
+    from PIL import Image, UnidentifiedImageError
+
     try:
         with Image.open(path, formats=("JPEG",)) as image:
             pixels = np.asarray(image.convert("RGB"))
@@ -321,5 +327,7 @@ def read_strip(path: Path, n_tiles: int) -> list[Pixels]:
 
 def write_picture(pixels: Pixels, path: Path, *, overwrite: bool = False) -> None:
     """Store a picture (H, W, 3) uint8 as PNG."""
+    from PIL import Image
+
     with atomic_output(path, overwrite=overwrite) as temporary:
         Image.fromarray(pixels).save(temporary, format="PNG")
