@@ -579,7 +579,7 @@ def test_a_file_without_time_order_gets_one() -> None:
 
 
 def test_a_file_that_would_grow_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signspot.formats.elan.edit.MAX_BYTES", 3000)
+    monkeypatch.setattr("signspot.formats.elan.edit.MAX_XML_BYTES", 3000)
     with pytest.raises(FormatError, match=r"would grow beyond .* with 50 spottings: ask for fewer words"):
         add_spottings(document(), [spotting(i * 10, i * 10 + 5) for i in range(50)])
 
