@@ -44,6 +44,14 @@ def test_a_band_says_whether_a_word_is_alone_has_rivals_or_is_only_the_least_bad
     assert [guess.band for guess in found] == bands
 
 
+@pytest.mark.parametrize(("lead", "band"), [(0.04, Band.POSSIBLE), (0.06, Band.LIKELY)])
+def test_a_word_that_leads_by_a_twentieth_is_likely_where_nothing_else_is_asked(lead: float, band: Band) -> None:
+    """The lead that experiments/lookup measured the bands with."""
+    angles = np.degrees(np.arccos((0.95, 0.95 - lead)))
+    found = guesses(at(0), entries("ab"), at(*angles), LookupLimits(possible=0.8))
+    assert [guess.band for guess in found] == [band, Band.POSSIBLE]
+
+
 def test_the_mirror_image_wins_where_it_looks_more_alike_and_says_so() -> None:
     found = guesses(at(0, 90), entries("ab"), at(85, 30), LIMITS)
     assert [(guess.word, guess.is_mirrored) for guess in found] == [("a", True), ("b", False)]

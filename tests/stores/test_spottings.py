@@ -175,6 +175,7 @@ def changed(**values: object) -> Spotting:
     [
         (changed(cosine=float("nan")), "cosine nan"),
         (changed(cosine=float("-inf")), "cosine -inf"),
+        (changed(cosine=1.01), "cosine 1.01 is not between -1 and 1"),
         (changed(word=Word("a\ud800")), "half a character"),
         (changed(variant="x" * (MAX_TEXT + 1)), "text of 32768 characters"),
         (changed(span_ms=MillisSpan(Millis(-1), Millis(5))), "negative time"),
@@ -190,6 +191,13 @@ def test_what_could_not_be_read_back_is_not_written(
     assert not list(tmp_path.iterdir())
     with pytest.raises(FormatError, match=words):
         spotting_record(spotting)
+
+
+@every_suffix
+def test_a_cosine_that_rounding_lifts_above_one_is_kept(suffix: str, tmp_path: Path) -> None:
+    found = changed(cosine=1.0000002)
+    write_spottings([found], tmp_path / f"t{suffix}")
+    assert list(read_spottings(tmp_path / f"t{suffix}")) == [found]
 
 
 def test_a_json_table_that_grows_too_large_is_given_up(tmp_path: Path) -> None:
@@ -222,6 +230,8 @@ BAD_ROWS = [
     (row(frame=None), "frame is empty"),
     (row(cosine="nan"), "cosine is 'nan', which is no number"),
     (row(cosine=7), "cosine 7.0 is not between"),
+    (row(cosine=1.01), "cosine 1.01 is not between"),
+    (row(cosine=-1.01), "cosine -1.01 is not between"),
     (row(presence=1.5), "no probability"),
     (row(presence=None), "presence is empty"),
     (row(subtitle_stop_ms=None), "only one of its times"),

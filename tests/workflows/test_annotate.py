@@ -112,6 +112,16 @@ def test_one_sign_explains_one_mention(
     assert again.n_explained == 1
 
 
+def test_a_word_said_and_signed_twice_is_found_twice(annotated: Annotated, dictionary: signspot.Dictionary) -> None:
+    """Both mentions like the better of the two signs best: the second one must have another to fall back on."""
+    signed = [one for one in annotated if one.word == "garden"]
+    cue = Subtitle(MillisSpan.of(signed[0].span_ms.start, signed[1].span_ms.stop), "A garden, and another garden.")
+    options = dataclasses.replace(TRUSTED, subtitles=(cue,))
+    again = explained(annotated.answer, options, dictionary.vocabulary)
+    assert len(again.mentions) == again.n_explained == 2
+    assert [one.frame for one in again] == [one.frame for one in signed]
+
+
 def test_a_synonym_explains_a_mention_on_request(annotated: Annotated, dictionary: signspot.Dictionary) -> None:
     """The findings of a search are the same: only what may explain what differs."""
     synonyms = Synonyms.of([(Word("tree"), Word("apple"))])

@@ -107,6 +107,22 @@ def test_a_variant_that_the_dictionary_lacks_is_found_where_subtitles_mention_th
     assert new.span_ms.overlaps(missing) and new.provenance.source == "read"
 
 
+@pytest.mark.parametrize(("gap_ms", "is_named"), [(1500, True), (2500, False)])
+def test_a_finding_names_the_subtitle_up_to_two_seconds_from_it(
+    toy_world: ToyWorld, corpus: Path, tmp_path: Path, *, gap_ms: int, is_named: bool
+) -> None:
+    """The sign of a word is hardly ever shown at the same time as its subtitle."""
+    tree = next(one.span_ms for one in toy_world.truth if one.sign.word == "tree")
+    start = (tree.stop + gap_ms) / 1000
+    (tmp_path / "a.vtt").write_text(f"WEBVTT\n\n00:{start:06.3f} --> 00:{start + 1:06.3f}\nAn old tree.\n")
+    request = dataclasses.replace(asked(corpus / "a.mp4", toy_world.dictionary, "tree"), subtitles=tmp_path / "a.vtt")
+    first, second = (use.spotting for use in find_variants(request).uses)
+    assert first.span_ms.overlaps(tree)
+    cue = first.provenance.subtitle
+    assert (cue.text if cue is not None else None) == ("An old tree." if is_named else None)
+    assert second.provenance.subtitle is None, "another tree, 20 s later"
+
+
 def test_without_subtitles_new_variants_are_not_looked_for_and_an_unknown_word_is_named(
     corpus: Path, smaller: Path
 ) -> None:

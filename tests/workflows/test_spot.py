@@ -57,6 +57,22 @@ def test_subtitles_limit_where_a_word_is_searched(
     assert answer.words[1].searched_ms == ()
 
 
+@pytest.mark.parametrize(("gap_ms", "n_found"), [(1300, 1), (2500, 0)])
+@pytest.mark.parametrize("is_early", [True, False])
+def test_a_word_is_searched_two_seconds_around_its_subtitle(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, *,
+    gap_ms: int, n_found: int, is_early: bool,
+) -> None:  # fmt: skip
+    """Paper 4.1: interpreters lag behind what is said, and the subtitles behind that."""
+    sign = next(one.span_ms for one in toy_world.truth if one.sign.word == "tree")
+    start = sign.start - gap_ms - 200 if is_early else sign.stop + gap_ms
+    cue = Subtitle(MillisSpan.of(start, start + 200), "An old tree.")
+    options = dataclasses.replace(TRUSTED, subtitles=(cue,))
+    answer = spot(toy_world.broadcast, ["tree"], dictionary=dictionary, model=model, options=options)
+    assert [found.span_ms.overlaps(sign) for found in answer] == [True] * n_found
+    assert answer.words[0].searched_ms == (MillisSpan.of(start - 2000, start + 2200),)
+
+
 def test_without_words_all_that_the_subtitles_mention_are_searched(
     toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder
 ) -> None:
