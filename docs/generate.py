@@ -30,6 +30,7 @@ COMMANDS = (
     ("dictionary", "import"),
     ("dictionary", "build"),
     ("corpus", "check"),
+    ("corpus", "import"),
     ("models", "list"),
     ("models", "import"),
     ("models", "fetch"),

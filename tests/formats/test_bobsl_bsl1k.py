@@ -13,14 +13,13 @@ from signspot.domain.time import Millis, MillisSpan
 from signspot.errors import FormatError, InputError, OutputExists, SignspotError
 from signspot.formats import bobsl as bsl1k
 from signspot.formats.bobsl import (
-    Bsl1kFiles,
+    ReleasedCorpus,
     SplitAnnotations,
-    import_bsl1k,
-    read_bsl1k_info,
-    read_bsl1k_mouthings,
-    read_bsl1k_splits,
+    import_corpus,
     read_bsl1k_subtitles,
-    read_bsl1k_vocabulary,
+    read_released,
+    read_splits,
+    read_vocabulary,
 )
 from signspot.stores.corpus import read_corpus
 from signspot.text.subtitles import read_subtitles
@@ -64,12 +63,16 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bsl1k, "read_metadata", cache(bsl1k.read_metadata))
 
 
+def read_annotations(path: Path) -> SplitAnnotations:
+    return read_released(ReleasedCorpus(annotations=path, source="mouthing"))
+
+
 def span(start: int, stop: int) -> MillisSpan:
     return MillisSpan(Millis(start), Millis(stop))
 
 
 def test_mouthings_get_british_spelling_and_keep_their_confidence(tmp_path: Path) -> None:
-    found = read_bsl1k_mouthings(write_pickle(mouthings_tree(), tmp_path / "mouthings.pkl", 2))
+    found = read_annotations(write_pickle(mouthings_tree(), tmp_path / "mouthings.pkl", 2))
     rows = [
         (s, a.video_id, a.word, a.time_ms, a.confidence, a.source) for s in found.by_split for a in found.by_split[s]
     ]
@@ -85,13 +88,13 @@ def test_mouthings_get_british_spelling_and_keep_their_confidence(tmp_path: Path
 def test_every_listed_spelling_is_corrected(quick: Quick) -> None:
     american = ["airplane", "center", "favor", "gray", "practice", "recognize", "yogurt"]
     tree = {"train": {word: {"names": ["a"], "times": [1], "probs": [1]} for word in american}}
-    found = quick(tree, read_bsl1k_mouthings)
+    found = quick(tree, read_annotations)
     british = ["aeroplane", "centre", "favour", "grey", "practise", "recognise", "yoghurt"]
     assert [annotation.word for annotation in found] == british  # type: ignore[attr-defined]
 
 
 def test_the_clips_of_info_are_the_same_annotations(quick: Quick) -> None:
-    found, mouthings = quick(info_tree(), read_bsl1k_info), quick(mouthings_tree(), read_bsl1k_mouthings)
+    found, mouthings = quick(info_tree(), read_annotations), quick(mouthings_tree(), read_annotations)
     assert isinstance(found, SplitAnnotations) and isinstance(mouthings, SplitAnnotations)
     assert found.by_split == {"train": mouthings.by_split["train"][:1], "val": (), "test": mouthings.by_split["test"]}
 
@@ -105,25 +108,24 @@ def test_both_layouts_of_subtitles_are_read_in_the_order_of_time(quick: Quick) -
 
 
 def test_the_id_of_a_word_is_its_position(quick: Quick) -> None:
-    assert quick(VOCABULARY, read_bsl1k_vocabulary).words == ("apple", "grey", "yoghurt")  # type: ignore[attr-defined]
+    assert quick(VOCABULARY, read_vocabulary).words == ("apple", "grey", "yoghurt")  # type: ignore[attr-defined]
     for ids in ({"apple": 1}, {"apple": 99}, {"apple": -1}):
         with pytest.raises(FormatError, match="words_to_id/apple is not the position of the word"):
-            quick({**VOCABULARY, "words_to_id": ids}, read_bsl1k_vocabulary)
+            quick({**VOCABULARY, "words_to_id": ids}, read_vocabulary)
     with pytest.raises(FormatError, match="names each word once"):
-        quick({"words": ["a", "A"]}, read_bsl1k_vocabulary)
+        quick({"words": ["a", "A"]}, read_vocabulary)
 
 
 def test_the_split_of_an_episode_is_one(quick: Quick) -> None:
-    assert quick(SPLITS, read_bsl1k_splits) == {"show--one": "train", "show--two": "train", "news--three": "test"}
+    assert quick(SPLITS, read_splits) == {"show--one": "train", "show--two": "train", "news--three": "test"}
     with pytest.raises(FormatError, match=r"test\[0\] is in two splits: 'show/one'"):
-        quick({**SPLITS, "test": ["show/one"]}, read_bsl1k_splits)
+        quick({**SPLITS, "test": ["show/one"]}, read_splits)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Bsl1kFiles:
-    return Bsl1kFiles(
-        info=write_pickle(info_tree(), tmp_path / "info.pkl"),
-        mouthings=write_pickle(mouthings_tree(), tmp_path / "mouthings.pkl"),
+def files(tmp_path: Path) -> ReleasedCorpus:
+    return ReleasedCorpus(
+        annotations=write_pickle(mouthings_tree(), tmp_path / "mouthings.pkl"),
         subtitles=write_pickle(SPLIT_SUBTITLES, tmp_path / "subtitles.pkl"),
         vocabulary=write_pickle({**VOCABULARY, "words": ["apple", "grey"], "words_to_id": {}}, tmp_path / "vocab.pkl"),
         splits=write_pickle(SPLITS, tmp_path / "subset2episode.pkl"),
@@ -131,15 +133,17 @@ def files(tmp_path: Path) -> Bsl1kFiles:
 
 
 @pytest.mark.usefixtures("read_once")
-def test_an_imported_corpus_reads_like_any_other(tmp_path: Path, files: Bsl1kFiles) -> None:
-    with pytest.raises(FormatError, match="none of the 3 episodes of BSL-1K is there: put the videos there"):
-        import_bsl1k(files, tmp_path)
+def test_an_imported_corpus_reads_like_any_other(tmp_path: Path, files: ReleasedCorpus) -> None:
+    with pytest.raises(
+        FormatError, match=r"none of the 3 videos of mouthings.pkl is there: put .*, such as news--three.mp4"
+    ):
+        import_corpus(files, tmp_path)  # no folder of videos yet
     assert {path.suffix for path in tmp_path.iterdir()} == {".pkl"}
     folder = tmp_path / "videos"
     (folder / "news" / "three").mkdir(parents=True)
     for name in ("show--one.mp4", "news/three/signhd.mp4"):
         (folder / name).touch()
-    result = import_bsl1k(files, folder)
+    result = import_corpus(files, folder)
     read = read_corpus(folder)
     assert read.problems == () and read.episodes == result.corpus.episodes
     assert [(e.video_id, e.video, e.split, e.language) for e in read.episodes] == [
@@ -147,7 +151,7 @@ def test_an_imported_corpus_reads_like_any_other(tmp_path: Path, files: Bsl1kFil
         ("show--one", folder / "show--one.mp4", "train", "bfi"),
     ]
     assert [(a.video_id, a.word, a.time_ms, a.confidence, a.source) for a in read.annotations] == [
-        ("news--three", "grey", 40, 0.75, "mouthing"),  # in info and in the mouthings, once here
+        ("news--three", "grey", 40, 0.75, "mouthing"),
         ("show--one", "apple", 1500, 0.9, "mouthing"),
     ]
     assert [str(problem) for problem in result.corpus.problems] == [
@@ -155,22 +159,24 @@ def test_an_imported_corpus_reads_like_any_other(tmp_path: Path, files: Bsl1kFil
     ]
     subtitles = read.episodes[1].subtitles
     assert subtitles == folder / "subtitles" / "show--one.vtt"
-    assert read_subtitles(subtitles).subtitles == result.subtitles["show--one"]
+    expected = (Subtitle(span(500, 1040), "Yes --> no Stop"), Subtitle(span(2000, 3500), "An apple & a <pear>"))
+    assert read_subtitles(subtitles).subtitles == expected
+    assert (result.missing_videos, result.left_out) == (1, 1)
     with pytest.raises(OutputExists, match="exists already"):
-        import_bsl1k(files, folder)
-    assert import_bsl1k(files, folder, overwrite=True) == result
+        import_corpus(files, folder)
+    assert import_corpus(files, folder, overwrite=True) == result
 
 
 @pytest.mark.parametrize(
     ("read", "tree", "words"),
     [
-        (read_bsl1k_info, {"videos": {"name": ["x.mp4"]}}, "videos has no field 'word'"),
-        (read_bsl1k_mouthings, {"train": {"a": {"names": ["x"], "times": [1, 2]}}}, "train/a/times has 2 values"),
+        (read_annotations, {"videos": {"name": ["x.mp4"]}}, "videos has no field 'word'"),
+        (read_annotations, {"train": {"a": {"names": ["x"], "times": [1, 2]}}}, "train/a/times has 2 values"),
         (read_bsl1k_subtitles, {"a": [{"start": 2, "end": 1, "span": {"text": "x"}}]}, r"a\[0\]/end lies before"),
         (read_bsl1k_subtitles, {"a": [{"start": 2, "end": 3}]}, r"a\[0\] has no field 'span'"),
         (read_bsl1k_subtitles, {"../../x": [{"start": 2, "end": 3, "span": []}]}, "the episode is .* which is no name"),
-        (read_bsl1k_splits, {"train": ["../x"]}, r"train\[0\] is '..--x', which is no name"),
-        (read_bsl1k_splits, 5, "is 5, which is no table"),
+        (read_splits, {"train": ["../x"]}, r"train\[0\] is '..--x', which is no name"),
+        (read_splits, 5, "is 5, which is no table"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_place(
@@ -186,20 +192,20 @@ def test_a_wrong_clip_of_info_is_named(quick: Quick, column: str) -> None:
     tree["videos"][column][1] = -5 if column != "word" else "?"  # type: ignore[index]
     place = "word" if column in ("word", "mouthing_prob") else column
     with pytest.raises(FormatError, match=rf"videos/{place}\[1\]"):
-        quick(tree, read_bsl1k_info)
+        quick(tree, read_annotations)
 
 
 def test_a_payload_is_refused_by_name_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     canary = tmp_path / "canary"
     path = write_pickle({"train": Payload(canary)}, tmp_path / "x.pkl")
     with pytest.raises(InputError, match=r"refused: wants posix.system.*Nothing was run") as refusal:
-        read_bsl1k_info(path)
+        read_annotations(path)
 
     def refusing(_: Path) -> object:
         raise refusal.value
 
     monkeypatch.setattr(bsl1k, "read_metadata", refusing)  # the one door, for the others too
-    for read in (read_bsl1k_mouthings, read_bsl1k_subtitles, read_bsl1k_splits, read_bsl1k_vocabulary):
+    for read in (read_annotations, read_bsl1k_subtitles, read_splits, read_vocabulary):
         with pytest.raises(InputError, match=r"refused: wants posix.system.*Nothing was run"):
             read(path)
     assert not canary.exists()
@@ -208,12 +214,12 @@ def test_a_payload_is_refused_by_name_and_not_run(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("read", "tree"),
     [
-        (read_bsl1k_info, info_tree()),
-        (read_bsl1k_mouthings, mouthings_tree()),
+        (read_annotations, info_tree()),
+        (read_annotations, mouthings_tree()),
         (read_bsl1k_subtitles, SPLIT_SUBTITLES),
         (read_bsl1k_subtitles, RAW_SUBTITLES),
-        (read_bsl1k_splits, SPLITS),
-        (read_bsl1k_vocabulary, VOCABULARY),
+        (read_splits, SPLITS),
+        (read_vocabulary, VOCABULARY),
     ],
     ids=["info", "mouthings", "subtitles", "raw subtitles", "splits", "vocabulary"],
 )

@@ -1,4 +1,4 @@
-"""`signspot dictionary check` and `signspot corpus check`: what is there, and what is wrong with it."""
+"""`signspot dictionary` and `signspot corpus`: what is there and what is wrong with it, and what others released."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from pathlib import Path
 import typer
 
 from signspot.cli.console import print_json, progress_bars
-from signspot.errors import one_line
+from signspot.errors import InputError, one_line
 from signspot.files.atomic import refuse_existing
 from signspot.files.json import write_json
+from signspot.formats.bobsl import OffsetRule, ReleasedCorpus
 from signspot.media.trim import TrimOptions
-from signspot.workflows.check import Check, CheckOptions, check_corpus, check_dictionary, import_dictionary
+from signspot.workflows.check import (
+    Check,
+    CheckOptions,
+    check_corpus,
+    check_dictionary,
+    import_corpus,
+    import_dictionary,
+)
 from signspot.workflows.dictionary import Build, BuildOptions, build_dictionary
 
 PROBLEMS_FOUND = 1
@@ -74,6 +82,62 @@ def check_corpus_command(
     _leave(result)
 
 
+@corpus_app.command("import")
+def import_corpus_command(
+    source: Path = typer.Argument(
+        metavar="FILE",
+        help="Annotations: *_spottings.json or .pkl, mouthings or info of BSL-1K, or a challenge's truth.",
+    ),
+    folder: Path = typer.Argument(metavar="DIR", help="The corpus to make: a folder at or above the videos."),
+    videos: Path | None = typer.Option(None, "--videos", metavar="DIR", help="Where the videos are (default: in DIR)."),
+    subtitles: Path | None = typer.Option(
+        None, "--subtitles", metavar="PATH", help="A folder of subtitle files in DIR, or the pickle of BSL-1K."
+    ),
+    splits: Path | None = typer.Option(
+        None, "--splits", metavar="FILE", help="Which videos are for training and test: subset2episode.json or .pkl."
+    ),
+    vocabulary: Path | None = typer.Option(
+        None, "--vocabulary", metavar="FILE", help="Keep only its words: vocab.pkl, or a text with a word a line."
+    ),
+    confidence: float = typer.Option(0.0, "--confidence", min=0, max=1, help="Keep annotations from this one on."),
+    found_by: str = typer.Option(
+        "", "--source", metavar="NAME", help="mouthing, dictionary or attention (default: as FILE is called)."
+    ),
+    window: tuple[int, int] | None = typer.Option(
+        None, "--window", metavar="START STOP", help="Frames of a sign around its time, for any other --source."
+    ),
+    json_target: Path | None = _JSON,
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace a corpus made by an earlier import."),
+) -> None:
+    """Turn released annotations and your copy of their videos into a corpus (of a pickle nothing is run).
+
+    Writes DIR/corpus.json; videos that are missing are listed in DIR/problems.csv.
+    """
+    files = ReleasedCorpus(
+        annotations=source,
+        videos=videos,
+        subtitles=subtitles,
+        vocabulary=vocabulary,
+        splits=splits,
+        source=found_by,
+        rule=_rule(window),
+        min_confidence=confidence,
+    )
+    result = import_corpus(files, folder, overwrite=overwrite)
+    _show(result, json_target, overwrite=overwrite)
+    if json_target is None:
+        typer.echo(one_line(f"wrote {folder}; use it with --corpus {folder}"))
+
+
+def _rule(window: tuple[int, int] | None) -> OffsetRule | None:
+    if window is None:
+        return None
+    try:
+        return OffsetRule(*window)
+    except ValueError as error:
+        raise InputError(f"--window {window[0]} {window[1]}", str(error), "give frames, as -3 22") from error
+
+
 def _leave(result: Check) -> None:
     if result.problems:
         raise typer.Exit(PROBLEMS_FOUND)
@@ -92,7 +156,8 @@ def _show(result: Check, json_target: Path | None, *, overwrite: bool = False) -
         typer.echo(one_line(f"{result.name}: {counts}"))
         shown = result.problems if result.listed is None else result.problems[:_SHOWN]
         if len(shown) < len(result.problems):
-            count = f"{len(result.problems):,} clips of the list"
+            what = "videos" if "videos" in dict(result.counts) else "clips"
+            count = f"{len(result.problems):,} {what} of the list"
             typer.echo(one_line(f"cannot be used: {count}: {result.listed} names them all, the first are:"))
         for title, rows in (("cannot be used", shown), ("to know", result.remarks)):
             for row in rows:

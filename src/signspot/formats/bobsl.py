@@ -3,7 +3,7 @@
 BOBSL calls its times global_times. A time is one moment of a sign, and which moment depends on what found it: a
 mouthing is found at its end, a dictionary match at its start. `OffsetRule` says so for each source; the annotation
 itself keeps the time as it was published. Files written here carry two more lists, sources and offsets, which other
-readers ignore.
+readers ignore. `import_corpus` makes a corpus of ours from such a file and the videos it is about.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,15 +20,27 @@ from signspot.domain.time import FRAME_MS, Millis, MillisSpan
 from signspot.domain.words import Vocabulary, Word, normalise
 from signspot.errors import FormatError
 from signspot.files.atomic import atomic_output, explained, refuse_existing
-from signspot.files.intake import Oddities, Place, Problem
-from signspot.files.json import Node, read_json, write_json
+from signspot.files.intake import (
+    RECORDING_SUFFIXES,
+    Found,
+    Oddities,
+    Place,
+    Problem,
+    is_folder,
+    read_whole,
+    recordings,
+)
+from signspot.files.json import Node, parse_json, write_json
 from signspot.files.pickles.door import read_metadata
-from signspot.stores.corpus import CorpusSource, TimedAnnotation, write_corpus_manifest
+from signspot.formats.challenge import challenge_spans
+from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, write_corpus_manifest
 from signspot.stores.spottings import cue_times
 
 # What annotators mark that is no word: kept out of the vocabulary.
 NO_WORDS = frozenset(("_fingerspelling", "_nosigning", "_pointing", "_lexical_signing"))
 _TIMES = ("global_times", "times")
+_PICKLE_SUFFIXES = {".pkl", ".pickle", ".pck", ".pcl"}
+_MAX_BYTES = 600_000_000  # the six million dictionary spottings of BOBSL are a file of some 400 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +84,24 @@ class SplitAnnotations:
 
 def read_bobsl_spottings(path: Path, source: str, rule: OffsetRule | None = None) -> SplitAnnotations:
     """Read spottings of one source (mouthing, dictionary, attention); the file's own sources, if written here, win."""
-    if source not in OFFSETS and rule is None:
+    return _annotations_from(_tree(path), source, rule or _rule_of(path, source))
+
+
+def _rule_of(path: Path, source: str) -> OffsetRule:
+    if source not in OFFSETS:
         known = ", ".join(OFFSETS)
         raise FormatError(path, f"no offset rule is known for the source {source!r}", f"give one, or use {known}")
-    return annotations_from(Node(path, read_json(path)), source, rule or OFFSETS[source])
+    return OFFSETS[source]
 
 
-def annotations_from(tree: Node, source: str, rule: OffsetRule) -> SplitAnnotations:
+def _tree(path: Path) -> Node:
+    """What a released file holds; a pickle is read through the quarantine."""
+    if path.suffix.lower() in _PICKLE_SUFFIXES:
+        return Node(path, read_metadata(path))
+    return Node(path, parse_json(read_whole(path, _MAX_BYTES), path))
+
+
+def _annotations_from(tree: Node, source: str, rule: OffsetRule) -> SplitAnnotations:
     """The annotations in a tree {split: {word: {names, times, probs}}}."""
     odd = Oddities()
     rules = {source: rule}
@@ -123,7 +146,7 @@ def _annotations(
             odd.note("annotations with an impossible time or probability", times[row].place)
             continue
         yield TimedAnnotation(
-            video_id=episode_id(name),
+            video_id=_episode_id(name),
             word=word,
             time_ms=round(seconds * 1000),
             confidence=confidence,
@@ -139,7 +162,7 @@ def _rule(node: Node) -> OffsetRule:
         raise node.is_not("window") from error
 
 
-def episode_id(node: Node) -> str:
+def _episode_id(node: Node) -> str:
     """The id of an episode; show/episode and show--episode are the same."""
     if isinstance(node.value, str):
         node = Node(node.file, node.value.replace("/", "--"), node.place)
@@ -170,12 +193,12 @@ def write_bobsl_spottings(spottings: SplitAnnotations, path: Path, *, overwrite:
     write_json(content, path, overwrite=overwrite)
 
 
-# BSL-1K: the metadata of its release becomes a corpus of ours.
+# A released corpus becomes one of ours.
 #
-# All of it are pickles, read through the quarantine: info (the cut clips), mouthings (where a word was seen on the
-# lips), subtitles in either of two layouts, the vocabulary, and which split an episode belongs to. Times are seconds
-# of the episode. The episodes themselves are looked for under the corpus folder as show--episode.mp4, show/episode.mp4
-# or show/episode/signhd.mp4. The keyword spotter heard American English: its words get their British spelling.
+# BSL-1K's metadata are pickles: info (the cut clips), mouthings (where a word was seen on the lips), subtitles in
+# either of two layouts, the vocabulary, and which split an episode belongs to. BOBSL has JSON, and from its version
+# 1.4 on pickles of columns. Times are seconds of the episode. The keyword spotter of BSL-1K heard American English: its
+# words get their British spelling. The truth of the 2022 challenge has spans and numbers for words.
 
 
 SPLITS = ("train", "val", "test")  # in info, 0, 1 and 2
@@ -189,35 +212,45 @@ BRITISH = {
     "yogurt": "yoghurt",
 }
 LANGUAGE = "bfi"
+HUMAN = "human"
 _CLIP = re.compile(r"(.+)_[0-9]{6,}_[0-9]{6,}\.mp4")  # show--episode_start_end.mp4, in seconds
 _MAX_SECONDS = 1e6
 _MANIFEST, _SUBTITLES = "corpus.json", "subtitles"
+_WHOLE_EPISODE = "signhd"  # show/episode/signhd.mp4 is the episode
 
 Subtitles = Mapping[str, tuple[Subtitle, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bsl1kFiles:
-    """The released files at hand; all are optional, but one must name the episodes."""
+class ReleasedCorpus:
+    """The released files at hand, and what they do not say themselves."""
 
-    info: Path | None = None
-    mouthings: Path | None = None
-    subtitles: Path | None = None
-    vocabulary: Path | None = None  # only its words are kept
-    splits: Path | None = None  # subset2episode.pkl
+    annotations: Path
+    videos: Path | None = None  # a folder in that of the corpus; None: the latter itself
+    subtitles: Path | None = None  # a folder of subtitle files in that of the corpus, or BSL-1K's pickle
+    vocabulary: Path | None = None  # only its words are kept; those of the challenge are numbered by it
+    splits: Path | None = None  # subset2episode.pkl or .json
+    source: str = ""  # of the annotations; "": as the name of their file says
+    rule: OffsetRule | None = None  # of that source; None: as it is known
+    min_confidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCorpus:
-    """The corpus that was written and its subtitles by episode."""
+    """The corpus that was written, and what could not be used for want of a video."""
 
-    corpus: CorpusSource
-    subtitles: Subtitles
+    corpus: CorpusSource  # its problems include the missing videos
+    missing_videos: int
+    left_out: int  # annotations of missing videos
 
 
-def read_bsl1k_vocabulary(path: Path) -> Vocabulary:
-    """The 1064 words of BSL-1K; the id of a word is its position."""
-    tree = Node(path, read_metadata(path))
+def read_vocabulary(path: Path) -> Vocabulary:
+    """The words of BSL-1K or BOBSL, or of a text with a word a line; the id of a word is its position."""
+    if path.suffix.lower() in (".txt", ".csv", ""):
+        lines = [line.strip() for line in read_whole(path).decode("utf-8-sig", "replace").splitlines()]
+        tree = Node(path, {"words": [line for line in lines if line]})
+    else:
+        tree = _tree(path)
     nodes = tree.member("words").rows()
     try:
         vocabulary = Vocabulary(tuple(normalise(node.text()) for node in nodes))
@@ -230,16 +263,14 @@ def read_bsl1k_vocabulary(path: Path) -> Vocabulary:
     return vocabulary
 
 
-def read_bsl1k_mouthings(path: Path) -> SplitAnnotations:
-    """Where words were seen on the lips: {split: {word: {names, times, probs}}}."""
-    found = annotations_from(Node(path, read_metadata(path)), "mouthing", OFFSETS["mouthing"])
+def _in_british(found: SplitAnnotations) -> SplitAnnotations:
     by_split = {split: tuple(map(_british, annotations)) for split, annotations in found.by_split.items()}
     return SplitAnnotations(by_split, found.rules, found.warnings)
 
 
-def read_bsl1k_info(path: Path) -> SplitAnnotations:
+def _clips(info: Node) -> SplitAnnotations:
     """The annotations behind the cut clips of info.pkl."""
-    videos = Node(path, read_metadata(path)).member("videos")
+    videos = info.member("videos")
     names = videos.member("name").rows()
     columns = {
         name: videos.member(name).rows(len(names)) for name in ("word", "split", "mouthing_time", "mouthing_prob")
@@ -287,7 +318,7 @@ def _seconds(node: Node) -> float:
 def read_bsl1k_subtitles(path: Path) -> Subtitles:
     """The subtitles of every episode in the order of time, from {split: {columns}} or {episode: [cues]}."""
     found: dict[str, list[Subtitle]] = {}
-    for name, node in Node(path, read_metadata(path)).members().items():
+    for name, node in _tree(path).members().items():
         cues = _columns(node) if isinstance(node.value, dict) else _cues(name, node)
         for video_id, subtitle in cues:
             found.setdefault(video_id, []).append(subtitle)
@@ -298,11 +329,11 @@ def _columns(split: Node) -> Iterator[tuple[str, Subtitle]]:
     names = split.member("name").rows()
     columns = [split.member(key).rows(len(names)) for key in ("start_time", "end_time", "subtitle")]
     for name, start, end, text in zip(names, *columns, strict=True):
-        yield episode_id(name), _subtitle(start, end, text.text())
+        yield _episode_id(name), _subtitle(start, end, text.text())
 
 
 def _cues(name: str, episode: Node) -> Iterator[tuple[str, Subtitle]]:
-    video_id = episode_id(Node(episode.file, name, "the episode"))
+    video_id = _episode_id(Node(episode.file, name, "the episode"))
     for cue in episode.rows():
         span = cue.member("span")
         parts = [span] if isinstance(span.value, dict) else span.rows()
@@ -317,68 +348,182 @@ def _subtitle(start: Node, end: Node, text: str) -> Subtitle:
     return Subtitle(MillisSpan.of(first * 1000, last * 1000), " ".join(text.split()))
 
 
-def read_bsl1k_splits(path: Path) -> Mapping[str, str]:
+def read_splits(path: Path) -> Mapping[str, str]:
     """Which split each episode belongs to, from {split: [show/episode, ...]}."""
     splits: dict[str, str] = {}
-    for split, node in Node(path, read_metadata(path)).members().items():
+    for split, node in _tree(path).members().items():
         for episode in node.rows():
-            if splits.setdefault(episode_id(episode), split) != split:
+            if splits.setdefault(_episode_id(episode), split) != split:
                 raise episode.wrong(f"is in two splits: {episode.value!r}")
     return splits
 
 
-def import_bsl1k(files: Bsl1kFiles, folder: Path, *, overwrite: bool = False) -> ImportedCorpus:
-    """Write corpus.json and subtitles/*.vtt into the folder of the episodes."""
+def read_released(files: ReleasedCorpus, vocabulary: Vocabulary | None = None) -> SplitAnnotations:
+    """The annotations of a released file, whichever it is; `vocabulary` numbers the words of the challenge."""
+    tree, path = _tree(files.annotations), files.annotations
+    members = tree.members()
+    if "videos" in members:
+        return _clips(tree)
+    if "episode_name" not in members and all(isinstance(node.value, list | tuple) for node in members.values()):
+        return _challenge(tree, vocabulary)
+    source = _source(files)
+    rule = files.rule or _rule_of(path, source)
+    if "episode_name" in members:
+        return _from_columns(tree, source, rule)
+    found = _annotations_from(tree, source, rule)
+    return _in_british(found) if path.suffix.lower() in _PICKLE_SUFFIXES else found
+
+
+def _source(files: ReleasedCorpus) -> str:
+    """What found the annotations: as given, or as in mouthing_spottings.json, dict_spottings.json, ..."""
+    name = files.annotations.name.lower()
+    named = [source for source in OFFSETS if source[:4] in name]
+    if not files.source and len(named) != 1:
+        known = ", ".join(OFFSETS)
+        what = "its name does not say what found its annotations, and so where a sign lies around its time"
+        raise FormatError(files.annotations, what, f"give --source: {known}")
+    return files.source or named[0]
+
+
+def _from_columns(tree: Node, source: str, rule: OffsetRule) -> SplitAnnotations:
+    """BOBSL 1.4: {episode_name, annot_word, annot_time, annot_prob}, of which no split is known."""
+    names = tree.member("episode_name").rows()
+    words, times = (tree.member(name).rows(len(names)) for name in ("annot_word", "annot_time"))
+    probs = tree.members().get("annot_prob")
+    all_probs = probs.rows(len(names)) if probs else None
+    odd = Oddities()
+    found: list[TimedAnnotation] = []
+    for row, name in enumerate(names):
+        seconds, confidence = times[row].number(), all_probs[row].number() if all_probs else 1.0
+        if not 0 <= confidence <= 1 or not 0 <= seconds < _MAX_SECONDS:
+            odd.note("annotations with an impossible time or probability", times[row].place)
+        elif (word := _word(words[row].text(), words[row], odd)) is not None:
+            video = Node(name.file, name.text().removesuffix(".mp4"), name.place)
+            found.append(
+                TimedAnnotation(
+                    video_id=_episode_id(video),
+                    word=word,
+                    time_ms=round(seconds * 1000),
+                    confidence=confidence,
+                    source=source,
+                )
+            )
+    return SplitAnnotations({"": tuple(found)}, {source: rule}, odd.lines())
+
+
+def _challenge(tree: Node, vocabulary: Vocabulary | None) -> SplitAnnotations:
+    """The truth of the 2022 challenge: a sign is taken to be in the middle of its span, as in our own tables."""
+    if vocabulary is None:
+        fix = "give them with --vocabulary: a text with a word a line, the first for 0"
+        raise FormatError(tree.file, "has numbers in place of words", fix)
+    found: list[TimedAnnotation] = []
+    for video_id, spans in challenge_spans(tree).items():
+        for one in spans:
+            if not 0 <= one.sign < len(vocabulary):
+                what = f"{video_id} has the class {one.sign}, and the vocabulary {len(vocabulary)} words"
+                raise FormatError(tree.file, what, "give the vocabulary the classes were numbered by")
+            time_ms = round((one.span_ms.start + one.span_ms.stop) / 2)
+            word = vocabulary.words[one.sign]
+            found.append(TimedAnnotation(video_id=video_id, word=word, time_ms=time_ms, source=HUMAN))
+    return SplitAnnotations({"": tuple(found)}, {})
+
+
+def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = False) -> ImportedCorpus:
+    """Write corpus.json, and subtitles/*.vtt from a pickle of subtitles, into a folder at or above the videos."""
     refuse_existing(folder / _MANIFEST, overwrite=overwrite)
-    sets = [read_bsl1k_mouthings(files.mouthings)] if files.mouthings else []
-    sets += [read_bsl1k_info(files.info)] if files.info else []
-    subtitles = read_bsl1k_subtitles(files.subtitles) if files.subtitles else {}
-    splits = dict(read_bsl1k_splits(files.splits)) if files.splits else {}
-    for split, annotation in ((s, a) for each in sets for s, found in each.by_split.items() for a in found):
+    videos = _inside(files.videos or folder, folder)
+    vocabulary = read_vocabulary(files.vocabulary) if files.vocabulary else None
+    found = read_released(files, vocabulary)
+    splits = dict(read_splits(files.splits)) if files.splits else {}
+    for split, annotation in ((split, each) for split, marks in found.by_split.items() for each in marks):
         splits.setdefault(annotation.video_id, split)
-    episodes, problems = _episodes({**dict.fromkeys(subtitles, ""), **splits}, Place(folder))
+    cues: Subtitles = {}
+    written: dict[str, Path] = {}
+    if files.subtitles is not None and is_folder(files.subtitles):
+        beside = _by_name(Place(_inside(files.subtitles, folder)), SUBTITLE_SUFFIXES)
+        written = {name: there[0].path for name, there in beside.items()}
+    elif files.subtitles is not None:
+        cues = read_bsl1k_subtitles(files.subtitles)
+    language = LANGUAGE if found.rules else ""  # the challenge is of another
+    episodes, problems = _episodes({**dict.fromkeys(cues, ""), **splits}, Place(videos), language)
     if not episodes:
-        what = f"none of the {len(problems)} episodes of BSL-1K is there"
-        raise FormatError(folder, what, "put the videos there as show--episode.mp4")
+        what = f"none of the {len(problems)} videos of {files.annotations.name} is there"
+        example = f", such as {problems[0].where}.mp4" if problems else ""
+        raise FormatError(videos, what, f"put them there under their names{example}")
     kept = {episode.video_id for episode in episodes}
-    vocabulary = read_bsl1k_vocabulary(files.vocabulary) if files.vocabulary else None
-    annotations = _kept((a for each in sets for a in each), kept, vocabulary)
-    own = {video_id: cues for video_id, cues in subtitles.items() if video_id in kept}
-    written = _write_subtitles(own, folder / _SUBTITLES, overwrite=overwrite)
-    problems += [Problem(str(files.mouthings), line) for each in sets for line in each.warnings]
+    annotations = _kept(found, kept, vocabulary, files.min_confidence)
+    own = {video_id: of_video for video_id, of_video in cues.items() if video_id in kept}
+    written |= _write_subtitles(own, folder / _SUBTITLES, overwrite=overwrite) if own else {}
     complete = tuple(dataclasses.replace(each, subtitles=written.get(each.video_id)) for each in episodes)
-    corpus = CorpusSource(complete, annotations, tuple(problems))
-    write_corpus_manifest(corpus, folder / _MANIFEST, overwrite=overwrite)
-    return ImportedCorpus(corpus=corpus, subtitles=own)
+    odd = (Problem(str(files.annotations), line) for line in found.warnings)
+    corpus = CorpusSource(complete, annotations, (*problems, *odd))
+    try:
+        write_corpus_manifest(corpus, folder / _MANIFEST, overwrite=overwrite)
+    except FormatError as error:
+        raise FormatError(
+            error.where, error.what, "keep fewer annotations: give --confidence or --vocabulary"
+        ) from error
+    left_out = sum(annotation.video_id not in kept for annotation in found)
+    missing = sum(not problem.is_remark for problem in problems)
+    return ImportedCorpus(corpus=corpus, missing_videos=missing, left_out=left_out)
 
 
-def _episodes(splits: Mapping[str, str], place: Place) -> tuple[list[Episode], list[Problem]]:
+def _inside(inner: Path, folder: Path) -> Path:
+    """A folder in, or the same as, that of the corpus: a corpus names files from its own folder."""
+    if not is_folder(inner):
+        raise FormatError(inner, "no such folder", "name the folder the videos are in")
+    if not inner.resolve().is_relative_to(folder.resolve()):
+        fix = "choose a folder for the corpus that lies above its videos and subtitles"
+        raise FormatError(inner, f"does not lie in {folder}", fix)
+    return folder / inner.resolve().relative_to(folder.resolve())
+
+
+def _by_name(place: Place, suffixes: Collection[str]) -> dict[str, list[Found]]:
+    """The files under a folder by what an episode may be called: one, show--one for show/one and show/one/signhd."""
+    found: dict[str, list[Found]] = {}
+    waiting: list[Found | None] = [None]
+    while waiting:
+        listing = place.listing(waiting.pop())
+        waiting += reversed(listing.folders)
+        for file in (file for file in listing.files if file.suffix in suffixes):
+            parts = file.name.removesuffix(file.path.suffix).removesuffix(f"/{_WHOLE_EPISODE}").split("/")
+            for name in dict.fromkeys((parts[-1], "--".join(parts[-2:]))):
+                found.setdefault(name, []).append(file)
+    return found
+
+
+def _episodes(splits: Mapping[str, str], place: Place, language: str) -> tuple[list[Episode], list[Problem]]:
     """The episodes whose videos are there; one problem for each that is not."""
+    files = _by_name(place, RECORDING_SUFFIXES)
     episodes: list[Episode] = []
     problems: list[Problem] = []
     for video_id, split in sorted(splits.items()):
-        show, _, episode = video_id.partition("--")
-        for name in (f"{video_id}.mp4", f"{show}/{episode}.mp4", f"{show}/{episode}/signhd.mp4"):
-            try:
-                video = place.find(name).path
-            except ValueError:
-                continue
-            episodes.append(Episode(video_id=video_id, video=video, language=LANGUAGE, split=split))
-            break
-        else:
+        there, _ = recordings(files.get(video_id, ()))
+        if not there:
             problems.append(Problem(video_id, "the video of this episode is not there", f"add {video_id}.mp4"))
+            continue
+        if len(there) > 1:
+            what = f"{len(there)} videos have this name; {there[0].name} is used"
+            problems.append(Problem(video_id, what, "remove the others", is_remark=True))
+        episodes.append(Episode(video_id=video_id, video=there[0].path, language=language, split=split))
     return episodes, problems
 
 
 def _kept(
-    annotations: Iterable[TimedAnnotation], episodes: set[str], vocabulary: Vocabulary | None
+    found: SplitAnnotations, episodes: Collection[str], vocabulary: Vocabulary | None, min_confidence: float
 ) -> tuple[TimedAnnotation, ...]:
-    """The annotations of these episodes and words, each once: a clip of info is a mouthing that was cut out."""
-    unique: dict[tuple[str, int | None, Word], TimedAnnotation] = {}
-    for each in annotations:
-        if each.video_id in episodes and (vocabulary is None or each.word in vocabulary):
-            unique.setdefault((each.video_id, each.time_ms, each.word), each)
-    return tuple(unique[key] for key in sorted(unique, key=lambda key: (key[0], key[1] or 0, key[2])))
+    """The annotations of these episodes and words, each once, at the moment at which a mouthing would be found.
+
+    That moment, near the end of a sign, is where training and evaluation take the annotations of a corpus to be.
+    """
+    later = {source: (rule.stop - OFFSETS["mouthing"].stop) * FRAME_MS for source, rule in found.rules.items()}
+    unique: dict[tuple[str, int, Word], TimedAnnotation] = {}
+    for each in found:
+        is_wanted = each.confidence >= min_confidence and (vocabulary is None or each.word in vocabulary)
+        if is_wanted and each.video_id in episodes:
+            time_ms = max(0, (each.time_ms or 0) + later.get(each.source, 0))
+            unique.setdefault((each.video_id, time_ms, each.word), dataclasses.replace(each, time_ms=time_ms))
+    return tuple(unique[key] for key in sorted(unique))
 
 
 def _write_subtitles(subtitles: Subtitles, folder: Path, *, overwrite: bool) -> dict[str, Path]:

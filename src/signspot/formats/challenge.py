@@ -26,7 +26,7 @@ def read_challenge(path: Path) -> dict[str, tuple[SignSpan, ...]]:
     if path.suffix.lower() in _PICKLE_SUFFIXES or content.startswith(_PICKLE_OPENINGS):
         what = "is a pickle, which can run code when it is opened"
         raise FormatError(path, what, "use the JSON form: {video: [[class, start_ms, stop_ms], ...]}")
-    return _spans(Node(path, parse_json(content, path)))
+    return challenge_spans(Node(path, parse_json(content, path)))
 
 
 def write_challenge(spans: SpansByVideo, path: Path, *, overwrite: bool = False) -> None:
@@ -34,11 +34,12 @@ def write_challenge(spans: SpansByVideo, path: Path, *, overwrite: bool = False)
     content = {
         video: [[one.sign, one.span_ms.start, one.span_ms.stop] for one in signs] for video, signs in spans.items()
     }
-    _spans(Node(path, content))
+    challenge_spans(Node(path, content))
     write_json(content, path, overwrite=overwrite)
 
 
-def _spans(root: Node) -> dict[str, tuple[SignSpan, ...]]:
+def challenge_spans(root: Node) -> dict[str, tuple[SignSpan, ...]]:
+    """The spans of every video of a file that was read."""
     return {
         Node(root.file, video, "a video name").name(): tuple(_span(row) for row in node.rows())
         for video, node in root.members().items()

@@ -16,6 +16,8 @@ from signspot.embedding.model import Progress
 from signspot.errors import InputError, SignspotError
 from signspot.files.atomic import refuse_existing
 from signspot.files.intake import NO_SUCH_FILE, Problem
+from signspot.formats.bobsl import ReleasedCorpus
+from signspot.formats.bobsl import import_corpus as import_released
 from signspot.formats.bsldict import import_bsldict
 from signspot.formats.pose import POSE_SUFFIX, read_pose
 from signspot.formats.wlasl import import_msasl, import_wlasl
@@ -162,7 +164,7 @@ def _subtitle_problems(episode: Episode, options: CheckOptions) -> tuple[list[Pr
     return remarks, len(read.subtitles)
 
 
-# Turn released data sets into dictionaries that every command reads.
+# Turn released data sets into dictionaries and corpora that every command reads.
 
 
 def import_dictionary(
@@ -188,6 +190,26 @@ def import_dictionary(
     missing = sum(problem.what.endswith(NO_SUCH_FILE) for problem in clips.problems)
     found = _check(clips.dictionary, clips.problems, {})
     return replace(found, counts=(*found.counts, ("missing clips", missing)), listed=listed if clips.problems else None)
+
+
+def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = False) -> Check:
+    """Import annotations of BSL-1K, BOBSL or the 2022 challenge; videos that are missing are listed in problems.csv."""
+    listed = folder / PROBLEMS
+    refuse_existing(listed, overwrite=overwrite)
+    made = import_released(files, folder, overwrite=overwrite)
+    corpus = made.corpus
+    if corpus.problems or listed.exists():  # the list of an earlier import is true no more
+        write_problems(corpus.problems, listed, overwrite=overwrite)
+    counts = (
+        ("videos", len(corpus.episodes)),
+        ("with subtitles", sum(episode.subtitles is not None for episode in corpus.episodes)),
+        ("missing videos", made.missing_videos),
+        ("annotations", len(corpus.annotations)),
+        ("without a video", made.left_out),
+        ("words", len({annotation.word for annotation in corpus.annotations})),
+    )
+    found = Check.of(folder.resolve().name, counts, corpus.problems)
+    return replace(found, listed=listed if corpus.problems else None)
 
 
 def _check(dictionary: Dictionary, problems: tuple[Problem, ...], missing: Mapping[str, int]) -> Check:
