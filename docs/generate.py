@@ -34,6 +34,7 @@ COMMANDS = (
     ("models", "list"),
     ("models", "import"),
     ("models", "fetch"),
+    ("train", "split"),
     ("train", "trunk"),
     ("train", "material"),
     ("train", "embedding"),

@@ -68,7 +68,8 @@ def test_training_goes_as_the_guide_shows(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / "trunk.toml").write_text(TRUNK)
     (tmp_path / "embedding.toml").write_text(EMBEDDING.replace("epochs = 8", "epochs = 5"))
     commands = examples("training.md")
-    assert [arguments[1] for arguments, _ in commands] == ["trunk", *["material"] * 2, *["embedding"] * 2, "compare"]
+    steps = ["trunk", *["material"] * 2, "embedding", "split", "embedding", "compare"]
+    assert [arguments[1] for arguments, _ in commands] == steps
     for arguments, shown in commands:
         told = printed_by(arguments, capsys)
         assert not shown or _is_shown(told, shown), (arguments, told)

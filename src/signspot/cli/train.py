@@ -1,4 +1,4 @@
-"""`signspot train`: the trunk, the material it makes, the embedding, and runs side by side."""
+"""`signspot train`: the split of words, the trunk, the material it makes, the embedding, and runs side by side."""
 
 from __future__ import annotations
 
@@ -32,6 +32,46 @@ _RESUME = typer.Option(False, "--resume", help="Continue a run that was interrup
 _OVERWRITE = typer.Option(False, "--overwrite", help="Begin again in the folder of an older run.")
 _SAVE = typer.Option(5.0, "--save-minutes", min=0.0, help="Save the state this often inside an epoch.")
 _TRUST = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself.")
+
+
+@app.command("split")
+def split_command(
+    out: Path = typer.Option(..., "--out", metavar="FILE.json", help="The split to write."),
+    test_words: int = typer.Option(..., "--test-words", min=1, metavar="N", help="How many words to test."),
+    corpus: Path | None = typer.Option(None, "--corpus", metavar="DIR", help="Draw from the words annotated here,"),
+    data: Path | None = typer.Option(None, "--data", metavar="DIR", help="or from those of training material,"),
+    words: Path | None = typer.Option(None, "--words", metavar="F.txt", help="or from a text with a word a line."),
+    dictionary: Path | None = typer.Option(
+        None, "--dictionary", "-d", metavar="DIR", help="Only words that this dictionary has."
+    ),
+    confidence: float = typer.Option(0.5, "--confidence", min=0, max=1, help="Annotations count from this one on."),
+    seed: int = typer.Option(0, "--seed", help="Another number draws other words."),
+    json_target: Path | None = typer.Option(None, "--json", metavar="[-]", help="Give the result as JSON."),
+    overwrite: bool = typer.Option(False, "--overwrite", help="Replace a split that exists."),
+) -> None:
+    """Draw which words are trained and which are only tested, frequent and rare ones alike."""
+    from signspot.workflows.train import SplitRequest, draw_words
+
+    request = SplitRequest(
+        out=out,
+        n_test=test_words,
+        seed=seed,
+        corpus=corpus,
+        data=data,
+        words=words,
+        dictionary=dictionary,
+        min_confidence=confidence,
+        overwrite=overwrite,
+    )
+    drawn = draw_words(request)
+    if json_target is not None:
+        sides = {"train": drawn.split.train, "test": drawn.split.test}
+        record = {name: {"words": len(side), drawn.counted: drawn.labels(side)} for name, side in sides.items()}
+        left = {"not_in_dictionary": drawn.not_in_dictionary, "untested": drawn.untested}
+        print_json({"out": str(out), "seed": seed, **record, **left})
+        return
+    for line in (*drawn.lines(), f"wrote {out}"):
+        _tell(line)
 
 
 @app.command("material")

@@ -16,7 +16,7 @@ import numpy as np
 from signspot.domain.recordings import Annotation, Dictionary, Entry, Episode, Rights
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, FrameShape, WindowGrid
-from signspot.domain.words import Synonyms, Vocabulary
+from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
 from signspot.embedding.model import Progress, filed_under, sees_landmarks, stage_vectors, store_at, trunk_fingerprint
 from signspot.embedding.pictures import (
     STORED_KIND,
@@ -29,6 +29,7 @@ from signspot.embedding.pictures import (
 )
 from signspot.embedding.zoo import load_model
 from signspot.errors import DictionaryError, EnvironmentProblem, FormatError, InputError, VideoError
+from signspot.files.atomic import refuse_existing
 from signspot.files.intake import Problem
 from signspot.formats.bsldict import RECORDS_FILE, read_bsldict_records, sign_synonyms
 from signspot.interrupts import at_interruption, undisturbed
@@ -42,9 +43,12 @@ from signspot.learning.material import (
     PassageOptions,
     SynonymKind,
     Track,
+    WordSplit,
     check_material,
+    draw_split,
     file_sha256,
     is_forbidden,
+    label_counts,
     labelled_passages,
     passage_columns,
     read_material,
@@ -54,6 +58,7 @@ from signspot.learning.material import (
     refuse_missing,
     told_of_unknown,
     write_material,
+    write_split,
 )
 from signspot.learning.runs import FINISHED_BEFORE, RunFolder, Start, joined_team, own_device, results_of
 from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, train_trunk
@@ -66,6 +71,7 @@ from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import FeatureStore
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import english_synonyms, shared_sign_synonyms
+from signspot.workflows.spot import read_words
 
 Cell = str | int | float | bool | None
 _MANIFEST = "material.json"
@@ -209,6 +215,86 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, Cell]:
 def _rows(tables: list[dict[str, Cell]]) -> tuple[ComparedRow, ...]:
     names = dict.fromkeys(name for table in tables for name in table)  # each once, in order
     return tuple(ComparedRow(name, tuple(table.get(name) for table in tables)) for name in names)
+
+
+# Draw which words are trained and which are tested (Paper 4.1).
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitRequest:
+    """Where the words come from (one of corpus, data and words), and how many to set aside."""
+
+    out: Path
+    n_test: int
+    seed: int = 0
+    corpus: Path | None = None
+    data: Path | None = None  # a folder of material
+    words: Path | None = None  # a text with a word a line
+    dictionary: Path | None = None  # only words with an entry
+    min_confidence: float = 0.5  # of annotations that count
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnSplit:
+    """A split that was written, and how often its words are labelled."""
+
+    split: WordSplit
+    counted: str  # what was counted: annotations, passages or words
+    counts: Mapping[Word, int]
+    not_in_dictionary: int  # words
+    untested: int | None  # test words without a label in test videos; None: no video is set aside for the test
+
+    def labels(self, words: Iterable[Word]) -> int:
+        """How often these words are labelled."""
+        return sum(self.counts[word] for word in words)
+
+    def lines(self) -> Iterator[str]:
+        """What to tell the user."""
+        for name, words in (("training", self.split.train), ("test", self.split.test)):
+            labels = "" if self.counted == "words" else f": {self.labels(words):,} {self.counted}"
+            yield f"{len(words):,} {name} words{labels}"
+        if self.not_in_dictionary:
+            yield f"{self.not_in_dictionary:,} words left out: the dictionary has no entry for them"
+        if self.untested:
+            yield f"{self.untested:,} test words cannot be tested: no video of the split 'test' has them"
+
+
+def draw_words(request: SplitRequest) -> DrawnSplit:
+    """Draw test words of all frequencies and write the split."""
+    if sum(given is not None for given in (request.corpus, request.data, request.words)) != 1:
+        raise InputError("train split", "needs words to draw from", "give one of --corpus, --data and --words")
+    refuse_existing(request.out, overwrite=request.overwrite)
+    tested: Counter[Word] | None = None
+    if request.words is not None:
+        counted, counts = "words", Counter(dict.fromkeys(_listed_words(request.words), 1))
+    elif request.data is not None:
+        counted, counts = "passages", Counter(label_counts(read_material(request.data), request.min_confidence))
+    else:
+        counted, (counts, tested) = "annotations", _annotated_words(request)
+    known = None if request.dictionary is None else set(read_dictionary(request.dictionary).dictionary.by_word)
+    kept = {word: count for word, count in counts.items() if known is None or word in known}
+    split = draw_split(kept, request.n_test, request.seed)
+    write_split(split, request.out, overwrite=request.overwrite)
+    untested = None if tested is None else sum(word not in tested for word in split.test)
+    return DrawnSplit(split, counted, kept, len(counts) - len(kept), untested)
+
+
+def _listed_words(path: Path) -> Iterator[Word]:
+    for text in read_words(path):
+        try:
+            yield normalise(text)
+        except ValueError as error:
+            raise InputError(path, f"{text!r} is no word", "correct or remove the line") from error
+
+
+def _annotated_words(request: SplitRequest) -> tuple[Counter[Word], Counter[Word] | None]:
+    """How often each word is annotated, in all videos and in those of the test, if there are any."""
+    source = read_corpus(request.corpus or Path())
+    of_test = {episode.video_id for episode in source.episodes if episode.split == _TEST}
+    sure = [mark for mark in source.annotations if mark.confidence >= request.min_confidence]
+    tested = Counter(mark.word for mark in sure if mark.video_id in of_test)
+    return Counter(mark.word for mark in sure), tested if of_test else None
 
 
 # Train the trunk on annotated episodes and a dictionary.
