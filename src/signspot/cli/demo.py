@@ -48,16 +48,15 @@ def demo(
 
 
 def _print_table(result: Demonstration) -> None:
-    from signspot.files.pages import percent, percents
+    from signspot.workflows.demo import HEADINGS
 
     typer.echo(
         f"\n{result.n_test_words} words that were never annotated, {result.n_passages} passages, each looked up in "
         f"{result.n_entries} dictionary clips:\n"
     )
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "mAP", "95% range", "R@5", "localisation"):
+    for heading in HEADINGS:
         table.add_column(heading, justify="right" if heading else "left")
     for row in result.table:
-        mean_ap, *others = map(percent, (row.mean_ap, row.recall_at_5, row.localisation))
-        table.add_row(row.name, mean_ap, percents(row.mean_ap_range), *others)
+        table.add_row(*row.cells)
     Console(highlight=False).print(table)

@@ -24,7 +24,7 @@ from signspot.evaluation.protocol import ProtocolScores
 from signspot.figures.evaluation import Example, Panel, example_png
 from signspot.files.atomic import names_in, output_folder
 from signspot.files.json import write_json
-from signspot.files.pages import Figure, MethodRow, ReportPage, write_report
+from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage, percent, write_report
 from signspot.formats.elan.edit import add_glosses, new_eaf
 from signspot.interrupts import is_asked
 from signspot.learning.config import EmbeddingConfig
@@ -73,6 +73,28 @@ class DemoRequest:
     backend: str = "auto"  # that computes the trunk
     workers: int = 0  # processes that draw; 0: one per core
     isolated: bool = True  # decode in a process of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodRow:
+    """One line of the table; scores from 0 to 1."""
+
+    name: str
+    what: str
+    mean_ap: float
+    recall_at_5: float
+    localisation: float
+    mean_ap_range: tuple[float, float] | None = None  # 95 %, with other words; None: unknown
+    is_chance: bool = False
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """For people, under HEADINGS."""
+        between = "" if self.mean_ap_range is None else "-".join(f"{100 * share:.1f}" for share in self.mean_ap_range)
+        return self.name, percent(self.mean_ap), between, percent(self.recall_at_5), percent(self.localisation)
+
+
+HEADINGS = ("", "mAP", "95% range", "R@5", "localisation")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -422,13 +444,14 @@ def write_demo_report(
     files: DemoFolder, table: tuple[MethodRow, ...], classroom: Classroom, spotted: Spotted, *, isolated: bool
 ) -> None:
     """Write the page, in place of an older one."""
+    rows = [(*row.cells, row.what) for row in table]
+    scores = PageTable("Words that were never annotated", (*HEADINGS, "what it learns from"), rows)
+    figures = tuple(_figures(spotted, isolated=isolated))
     page = ReportPage(
         title="signspot demo: spotting signs that were never annotated",
         note=NOTE,
         paragraphs=(*_paragraphs(classroom), findings_note(spotted)),
-        rows=table,
-        table_note=table_note(classroom),
-        figures=tuple(_figures(spotted, isolated=isolated)),
+        sections=(PageSection("Scores", (table_note(classroom),), scores), PageSection("Examples", figures=figures)),
         files=_files(files),
         commands=next_commands(files, spotted),
     )
@@ -501,7 +524,7 @@ def _files(files: DemoFolder) -> tuple[tuple[str, str], ...]:
     return (*named, (files.scores.name, "the table, for scripts"), *folders)
 
 
-def _figures(spotted: Spotted, *, isolated: bool) -> Iterator[Figure]:
+def _figures(spotted: Spotted, *, isolated: bool) -> Iterator[PageFigure]:
     stories = {
         True: ("A found sign", "The highest point (circle) lies where the word is signed (green)."),
         False: ("A missed sign", "The highest point (circle) lies elsewhere: something else looks more like the clip."),
@@ -510,7 +533,7 @@ def _figures(spotted: Spotted, *, isolated: bool) -> Iterator[Figure]:
         if (mention := spotted.clearest(is_found=is_found)) is not None:
             said = f"Each curve is one dictionary clip of {mention.word}, over the passage whose subtitle mentions it. "
             png = example_png(example_of(mention, spotted, isolated=isolated))
-            yield Figure(f"{title}: {mention.word}", said + text, png)
+            yield PageFigure(f"{title}: {mention.word}", png, said + text, said + text)
 
 
 def example_of(mention: Mention, spotted: Spotted, *, isolated: bool) -> Example:

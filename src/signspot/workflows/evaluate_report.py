@@ -13,7 +13,7 @@ from signspot.evaluation.protocol import CaseKind
 from signspot.figures.evaluation import CaseFigure, case_png, ranking_png, search_png
 from signspot.files.atomic import atomic_output, new_folder, refuse_folder
 from signspot.files.json import write_json
-from signspot.files.pages import EvaluationPage, PageFigure, PageSection, PageTable, write_evaluation_page
+from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage, percent, write_report
 from signspot.stores.truth import DecisionNames, write_decisions
 from signspot.workflows.evaluate import ALARM_RATES, N_LISTED, CaseCurves, Evaluation
 
@@ -44,7 +44,7 @@ def write_evaluation(evaluation: Evaluation, folder: Path, *, overwrite: bool = 
             if figure is not None:
                 with atomic_output(temporary / name) as path:
                     path.write_bytes(figure.png)
-        write_evaluation_page(_page(evaluation, ranking, search), temporary / PAGE)
+        write_report(_page(evaluation, ranking, search), temporary / PAGE)
 
 
 def table_rows(evaluation: Evaluation) -> tuple[tuple[str, ...], ...]:
@@ -52,11 +52,11 @@ def table_rows(evaluation: Evaluation) -> tuple[tuple[str, ...], ...]:
     return tuple(
         (
             one.name,
-            _percent(one.value),
+            percent(one.value),
             _between(one.by_class),
             _between(one.by_unit),
-            "" if one.chance is None else _percent(one.chance),
-            "" if one.paper is None else _percent(one.paper),
+            "" if one.chance is None else percent(one.chance),
+            "" if one.paper is None else percent(one.paper),
         )
         for one in evaluation.measures
     )
@@ -94,7 +94,7 @@ def _search_lines(evaluation: Evaluation) -> Iterator[str]:
     found = evaluation.spotting
     if found is None:
         return
-    rates = ", ".join(f"{_percent(found.recall_at(rate))} at {rate:g}" for rate in ALARM_RATES)
+    rates = ", ".join(f"{percent(found.recall_at(rate))} at {rate:g}" for rate in ALARM_RATES)
     yield (
         f"searching {found.hours:.2f} hours for {found.n_words} words: of {found.curve.n_positives} annotated signs, "
         f"{rates} false alarms an hour are found; signs that nobody annotated count as false alarms"
@@ -116,7 +116,7 @@ def _write_decisions(evaluation: Evaluation, path: Path) -> None:
     write_decisions(scores.decisions, names, path)
 
 
-def _page(evaluation: Evaluation, ranking: PageFigure, search: PageFigure | None) -> EvaluationPage:
+def _page(evaluation: Evaluation, ranking: PageFigure, search: PageFigure | None) -> ReportPage:
     table = PageTable("Scores; intervals in brackets", table_head(evaluation), table_rows(evaluation))
     figures = tuple(figure for figure in (ranking, search) if figure is not None)
     cases = tuple(_case_figure(evaluation, one) for one in evaluation.cases)
@@ -131,7 +131,7 @@ def _page(evaluation: Evaluation, ranking: PageFigure, search: PageFigure | None
         "annotated word. Dashed: the clip of another word that comes closest. Green: where the sign is annotated. "
         "Circle: where the word would be found."
     )
-    return EvaluationPage(
+    return ReportPage(
         title=f"Evaluation of {evaluation.request.model}",
         paragraphs=summary_lines(evaluation),
         sections=(
@@ -148,7 +148,7 @@ def _ranking_figure(evaluation: Evaluation) -> PageFigure:
     best = np.array([ranks.min() for ranks in _own_ranks(evaluation)], dtype=np.int64)
     found = scores.found_frame >= 0
     offset = scores.found_frame[found] - scores.label_frame[found]
-    first, five = (_percent(float((best <= k).mean())) for k in (1, 5))
+    first, five = (percent(float((best <= k).mean())) for k in (1, 5))
     median = f"{np.median(np.abs(offset)):.0f} frames" if len(offset) else "unknown"
     said = (
         f"The annotated word is first in {first} of the passages and among the first five in {five}, at any time. "
@@ -173,7 +173,7 @@ def _search_figure(evaluation: Evaluation) -> PageFigure | None:
         return None
     alarms = false_alarms_per_hour(found.curve, found.hours)
     said = "".join(_search_lines(evaluation))
-    said = f"{said[:1].upper()}{said[1:]}. Best F1 at any threshold: {_percent(float(found.curve.f1.max(initial=0)))}."
+    said = f"{said[:1].upper()}{said[1:]}. Best F1 at any threshold: {percent(float(found.curve.f1.max(initial=0)))}."
     return PageFigure(
         "Searching whole videos", search_png(found.curve.precision, found.curve.recall, alarms), said, said
     )
@@ -203,10 +203,10 @@ def _case_figure(evaluation: Evaluation, shown: CaseCurves) -> PageFigure:
 def _confusion_section(evaluation: Evaluation) -> PageSection:
     report = evaluation.confusion
     kinds = "; ".join(
-        f"{kind.differs_in}: {_percent(kind.rate.estimate)} {_between(kind.rate)}" for kind in report.kinds
+        f"{kind.differs_in}: {percent(kind.rate.estimate)} {_between(kind.rate)}" for kind in report.kinds
     )
     usual = (
-        "" if report.other_words is None else f" Any other word gets ahead in {_percent(report.other_words.estimate)}."
+        "" if report.other_words is None else f" Any other word gets ahead in {percent(report.other_words.estimate)}."
     )
     told = (
         "A passage is confused when the best clip of the pair's other word scores at least as high as its own. Pairs "
@@ -224,10 +224,6 @@ def _confusion_section(evaluation: Evaluation) -> PageSection:
     head = ("pair", "differs in", "confused", "mean margin")
     table = PageTable(f"The pairs most often confused, at most {_MOST_PAIRS}", head, rows) if rows else None
     return PageSection("Signs taken for each other", (told, f"{kinds or 'No pair has a passage.'}.{usual}"), table)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
 
 
 def _between(interval: Interval | None) -> str:
