@@ -6,12 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import load, save
 
 from signspot.domain.landmarks import in_picture_heights
 from signspot.domain.recordings import Dictionary, Entry
@@ -25,7 +21,7 @@ from signspot.embedding.model import LEFT_OUT, Progress, store_at
 from signspot.errors import DictionaryError, FormatError, VideoError
 from signspot.evaluation.calibration import Logistic, fit_logistic
 from signspot.evaluation.ranking import Bools, Floats, Ints
-from signspot.files.atomic import atomic_output
+from signspot.files.arrays import Arrays, ArraysKind, load_arrays, save_arrays
 from signspot.media.trim import trim_by_landmarks
 from signspot.spotting.friends import Relation, Shelf, words_of, worth_showing
 from signspot.stores.features import FeatureStore
@@ -583,7 +579,7 @@ def _squared(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 SHIPPED = Path(__file__).parent / "shipped" / "forms-v1.safetensors"  # made by experiments/friends/learn.py
-_LARGEST_FILE = 10_000_000  # bytes
+_FILE = ArraysKind("judge of forms", "make it again with experiments/friends/learn.py", max_bytes=10_000_000)
 _FILE_AXES = "axes."
 _TABLES = {"expected": (2, 6, 2), "usual": (N_SHARES,), "usual_parts": (len(PARTS),)}
 _LOGISTIC = ("centre", "scale", "weights")
@@ -591,22 +587,15 @@ _LOGISTIC = ("centre", "scale", "weights")
 
 def write_judge(judge: FormJudge, path: Path, *, overwrite: bool = False) -> None:
     """Write a judge."""
-    numbers: dict[str, npt.NDArray[Any]] = {_FILE_AXES + name: axes for name, axes in judge.axes.items()}
+    numbers: Arrays = {_FILE_AXES + name: axes for name, axes in judge.axes.items()}
     numbers |= {name: getattr(judge, name) for name in _TABLES} | {"bias": np.array([judge.logistic.bias])}
     numbers |= {name: np.array(getattr(judge.logistic, name)) for name in _LOGISTIC}
-    with atomic_output(path, overwrite=overwrite) as temporary:
-        temporary.write_bytes(save({name: np.ascontiguousarray(values) for name, values in numbers.items()}))
+    save_arrays(numbers, {}, path, overwrite=overwrite)
 
 
 def read_judge(path: Path = SHIPPED) -> FormJudge:
     """Read a judge; the shipped one learned from made-up signing (experiments/friends)."""
-    again = "make it again with experiments/friends/learn.py"
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise FormatError(path, "is too large for a judge of forms", again)
-        numbers = load(path.read_bytes())
-    except (OSError, SafetensorError) as error:
-        raise FormatError(path, f"no judge of forms can be read from it ({error})", again) from error
+    _, numbers = load_arrays(path, _FILE)
     try:
         axes = {name: numbers[_FILE_AXES + name].astype(np.float32) for name in MEANS}
         centre, scale, weights = (tuple(numbers[name].tolist()) for name in _LOGISTIC)
@@ -614,11 +603,11 @@ def read_judge(path: Path = SHIPPED) -> FormJudge:
         tables = {name: numbers[name].reshape(shape) for name, shape in _TABLES.items()}
         judge = FormJudge(axes=axes, logistic=logistic, **tables)
     except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise FormatError(path, f"is no judge of forms ({error})", again) from error
+        raise _FILE.damaged(path, error) from error
     if not all(_fits(judge, name) for name in MEANS) or len(logistic.weights) != N_EVIDENCE:
-        raise FormatError(path, "is a judge of other parts", again)
+        raise FormatError(path, "is a judge of other parts", _FILE.fix)
     if not all(np.isfinite(table).all() and table.min() > 0 for table in tables.values()):
-        raise FormatError(path, "is a judge of impossible differences", again)
+        raise FormatError(path, "is a judge of impossible differences", _FILE.fix)
     return judge
 
 

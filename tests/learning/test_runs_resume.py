@@ -54,7 +54,7 @@ def test_any_flipped_bit_is_noticed(tmp_path: Path) -> None:
 def test_a_file_that_is_no_state_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.safetensors"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"the saved state is damaged .*--overwrite"):
+    with pytest.raises(InputError, match=r"is damaged or no saved state .*--overwrite"):
         load_state(path)
 
 
@@ -68,7 +68,7 @@ def test_a_state_cut_short_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_state_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="no such file"):
         load_state(tmp_path / "state.safetensors")
 
 

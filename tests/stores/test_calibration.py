@@ -74,5 +74,5 @@ def test_every_flipped_byte_is_noticed(calibration: Calibration, tmp_path: Path)
 def test_a_file_that_is_no_calibration_is_said_to_be_none(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.calibration"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match="is no calibration"):
+    with pytest.raises(FormatError, match="is damaged or no calibration"):
         read_calibration(path)

@@ -78,7 +78,7 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
             damaged = bytearray(whole)
             damaged[at] ^= 1 << bit
             path.write_bytes(damaged)
-            with pytest.raises(FormatError, match=r"checksum does not match|cannot be read"):
+            with pytest.raises(FormatError, match="is damaged"):
                 read_entry_features(tmp_path)
 
 
@@ -99,7 +99,7 @@ def test_other_files_are_refused_with_their_reason(tmp_path: Path) -> None:
         read_entry_features(tmp_path)
     path = tmp_path / FEATURES_FILE
     path.write_text("hello")
-    with pytest.raises(FormatError, match=r"cannot be read.*import the dictionary again"):
+    with pytest.raises(FormatError, match=r"is damaged or no file of vectors.*import the dictionary again"):
         read_entry_features(tmp_path)
     save_file({"x": np.ones(3)}, path)
     with pytest.raises(FormatError, match="is not valid JSON"):

@@ -190,7 +190,7 @@ def _file(store: Path | None, model: SignEmbedder) -> Path | None:
         make_folder(store / _KEPT_IN)
     except SignspotError:
         return None
-    return store / _KEPT_IN / f"{hashlib.sha256(model.fingerprint.encode()).hexdigest()[:16]}.npz"
+    return store / _KEPT_IN / f"{hashlib.sha256(model.fingerprint.encode()).hexdigest()[:16]}.safetensors"
 
 
 def _key(entry: Entry) -> str:

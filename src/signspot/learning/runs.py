@@ -28,13 +28,12 @@ from typing import Literal
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as bytes_from_tensors
 from torch import Tensor, nn
 from torch import distributed as processes
 
 from signspot.errors import EnvironmentProblem, InputError, OutputExists
 from signspot.evaluation.protocol import ProtocolScores
+from signspot.files.arrays import ArraysKind, load_arrays, save_arrays
 from signspot.files.atomic import atomic_output, explained, names_in, take_lock
 from signspot.files.json import read_json, write_json
 from signspot.interrupts import undisturbed
@@ -259,7 +258,7 @@ def tensorboard_log(folder: Path, row: CurveRow) -> None:
 
 
 _KEY = "signspot-state"  # a single one: the order of several would differ from run to run
-_DAMAGED = "start the run again with --overwrite"
+_STATE = ArraysKind("saved state", "start the run again with --overwrite", max_bytes=64_000_000_000)
 WEIGHTS = "weights."
 # What an optimiser remembers of each parameter, by its own name: SGD's momentum; AdamW's two means and its counter.
 _REMEMBERED = ("momentum_buffer", "exp_avg", "exp_avg_sq", "step")
@@ -295,27 +294,23 @@ class SavedState:
 
 def save_state(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
     """Write tensors and facts, in place of an older state."""
-    kept = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(facts, sort_keys=True, allow_nan=False)
-    header = json.dumps({"facts": text, "sha256": _checksum(kept, text)})
-    with atomic_output(path, overwrite=True) as temporary:
-        temporary.write_bytes(bytes_from_tensors(kept, {_KEY: header}))
+    header = json.dumps({"facts": text, "sha256": _checksum(tensors, text)})
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    save_arrays(arrays, {_KEY: header}, path, overwrite=True)
 
 
 def load_state(path: Path) -> SavedState:
     """Read a state; a damaged one is refused."""
+    metadata, arrays = load_arrays(path, _STATE)
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     try:
-        with safe_open(path, "pt") as file:
-            signed = json.loads((file.metadata() or {})[_KEY])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        signed = json.loads(metadata[_KEY])
         facts = json.loads(signed["facts"])
         if signed["sha256"] != _checksum(tensors, signed["facts"]) or not isinstance(facts, dict):
-            raise ValueError("its checksum is another")
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror or error})", "name the folder of a run") from error
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(path, f"the saved state is damaged ({reason})", _DAMAGED) from error
+            raise ValueError("its checksum does not match")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _STATE.damaged(path, error) from error
     return SavedState(tensors, facts)
 
 

@@ -6,23 +6,25 @@ checksum of it all. It holds vectors of dictionary clips (the cohort), so it may
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from signspot.domain.tracks import Embedder
 from signspot.domain.words import Word
-from signspot.errors import FormatError, InputError, readable_size
+from signspot.errors import InputError
 from signspot.evaluation.calibration import Calibration, Isotonic, Logistic, PresenceFit
-from signspot.files.atomic import atomic_output
-from signspot.files.intake import require_file
-from signspot.files.json import Node, parse_json
+from signspot.files.arrays import Arrays, ArraysKind, read_arrays, write_arrays
+from signspot.files.json import Node
+
+CALIBRATION_SUFFIX = ".calibration"
+_KIND = ArraysKind(
+    what="calibration",
+    fix="run `signspot calibrate` again",
+    format="signspot-calibration",
+    checked="calibration",
+    max_bytes=64_000_000,
+)
 
 
 def check_fingerprint(calibration: Calibration, model: Embedder) -> None:
@@ -32,21 +34,12 @@ def check_fingerprint(calibration: Calibration, model: Embedder) -> None:
         raise InputError(f"calibration {calibration.name}", what, "run `signspot calibrate` for this model")
 
 
-CALIBRATION_SUFFIX = ".calibration"
-_FORMAT = "signspot-calibration"
-_HEADER = "signspot"
-_MAX_BYTES = 64_000_000
-_FIX = "run `signspot calibrate` again"
-
-_Arrays = dict[str, npt.NDArray[Any]]
-
-
 def write_calibration(calibration: Calibration, path: Path, *, overwrite: bool = False) -> None:
     """Write a calibration, the same bytes for the same calibration."""
     fits = {"plain": calibration.plain} | ({"read": calibration.read} if calibration.read is not None else {})
-    arrays: _Arrays = {"cohort": np.ascontiguousarray(calibration.cohort, np.float32)}
+    arrays: Arrays = {"cohort": np.asarray(calibration.cohort, np.float32)}
     for name, fit in fits.items():
-        arrays[f"{name}.alarms"] = np.ascontiguousarray(fit.alarms, np.float64)
+        arrays[f"{name}.alarms"] = np.asarray(fit.alarms, np.float64)
         if fit.isotonic is not None:
             arrays[f"{name}.isotonic"] = np.stack([fit.isotonic.log_odds, fit.isotonic.probability])
     content = {
@@ -56,36 +49,16 @@ def write_calibration(calibration: Calibration, path: Path, *, overwrite: bool =
         "cohort_words": list(calibration.cohort_words),
         "fits": {name: _fit_fields(fit) for name, fit in fits.items()},
     }
-    header = {"format": _FORMAT, "version": 1, "sha256": _checksum(content, arrays), "calibration": content}
-    with atomic_output(path, overwrite=overwrite) as temporary:
-        try:
-            save_file(arrays, temporary, metadata={_HEADER: json.dumps(header)})
-        except SafetensorError as error:  # it hides the reason of the operating system
-            raise OSError(str(error)) from error
+    write_arrays(arrays, content, path, _KIND, overwrite=overwrite)
 
 
 def read_calibration(path: Path) -> Calibration:
     """Read a calibration; every bit is checked."""
-    require_file(path)
+    header, arrays = read_arrays(path, _KIND)
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            what = f"is larger than {readable_size(_MAX_BYTES)}"
-            raise FormatError(path, what, "name a file of `signspot calibrate`")
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays: _Arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
-    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
-        raise FormatError(path, f"is no calibration ({error})", "name a file of `signspot calibrate`") from error
-    header = Node(path, parse_json(metadata.get(_HEADER, "").encode(), path), "header")
-    if (kind := header.member("format").value) != _FORMAT or header.member("version").value != 1:
-        raise FormatError(path, f"holds {str(kind)[:40]!r} of a version that is not read here", _FIX)
-    content = header.member("calibration")
-    if header.member("sha256").value != _checksum(content.value, arrays):
-        raise FormatError(path, "is damaged: its checksum does not match", _FIX)
-    try:
-        return _calibration(content, arrays)
+        return _calibration(header.member("calibration"), arrays)
     except (ValueError, KeyError, IndexError) as error:
-        raise FormatError(path, f"does not fit together ({error})", _FIX) from error
+        raise _KIND.damaged(path, error) from error
 
 
 def _fit_fields(fit: PresenceFit) -> dict[str, object]:
@@ -99,7 +72,7 @@ def _fit_fields(fit: PresenceFit) -> dict[str, object]:
     }
 
 
-def _calibration(content: Node, arrays: _Arrays) -> Calibration:
+def _calibration(content: Node, arrays: Arrays) -> Calibration:
     fits = {name: _fit(node, name, arrays) for name, node in content.member("fits").members().items()}
     return Calibration(
         model=content.member("model").text(),
@@ -112,7 +85,7 @@ def _calibration(content: Node, arrays: _Arrays) -> Calibration:
     )
 
 
-def _fit(node: Node, name: str, arrays: _Arrays) -> PresenceFit:
+def _fit(node: Node, name: str, arrays: Arrays) -> PresenceFit:
     centre, scale, weights = (
         tuple(number.number() for number in node.member(key).rows()) for key in ("centre", "scale", "weights")
     )
@@ -123,12 +96,3 @@ def _fit(node: Node, name: str, arrays: _Arrays) -> PresenceFit:
         alarms=arrays[f"{name}.alarms"],
         word_hours=node.member("word_hours").number(),
     )
-
-
-def _checksum(content: object, arrays: _Arrays) -> str:
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()

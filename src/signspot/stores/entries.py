@@ -7,35 +7,27 @@ flipped bit in a flat file reads as a valid number.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 
 from signspot.domain.recordings import Entry
 from signspot.domain.tracks import EntryVectors, FloatArray
 from signspot.domain.words import Word
-from signspot.errors import FormatError, readable_size
-from signspot.files.atomic import atomic_output
-from signspot.files.intake import require_file
-from signspot.files.json import Node, parse_json
+from signspot.errors import FormatError
+from signspot.files.arrays import Arrays, ArraysKind, read_arrays, write_arrays
 
 FEATURES_FILE = "features.safetensors"
-_FORMAT = "signspot-entry-features"
-_HEADER = "signspot"  # one key only: the order of several would differ from run to run
+_FEATURES = ArraysKind(
+    what="file of vectors",
+    fix="import the dictionary again",
+    format="signspot-entry-features",
+    checked="entry_ids",
+)
 _PRESENT = ".present"
-_MAX_BYTES = 2_000_000_000
-_FIX = "import the dictionary again"
-
-_Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,45 +86,17 @@ class EntryFeatures:
 def write_entry_features(features: EntryFeatures, folder: Path, *, overwrite: bool = False) -> None:
     """Write features.safetensors into the folder of a dictionary, the same bytes for the same features."""
     path = folder / FEATURES_FILE
-    arrays: _Arrays = {}
+    arrays: Arrays = {}
     for kind, each in features.kinds.items():
-        arrays |= {kind: np.ascontiguousarray(each.vectors), kind + _PRESENT: np.ascontiguousarray(each.present)}
-    header = {
-        "format": _FORMAT,
-        "version": 1,
-        "made_by": {kind: each.made_by for kind, each in features.kinds.items()},
-        "sha256": _checksum(features.entry_ids, arrays),
-        "entry_ids": features.entry_ids,
-    }
-    with atomic_output(path, overwrite=overwrite) as temporary:
-        try:
-            save_file(arrays, temporary, metadata={_HEADER: json.dumps(header)})
-        except SafetensorError as error:  # it hides the reason of the operating system
-            raise OSError(str(error)) from error
+        arrays |= {kind: each.vectors, kind + _PRESENT: each.present}
+    unchecked = {"made_by": {kind: each.made_by for kind, each in features.kinds.items()}}
+    write_arrays(arrays, features.entry_ids, path, _FEATURES, unchecked=unchecked, overwrite=overwrite)
 
 
 def read_entry_features(folder: Path) -> EntryFeatures:
     """Read the stored vectors of a dictionary; every bit is checked."""
-    path = folder / FEATURES_FILE
-    require_file(path)
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise FormatError(path, f"is larger than {readable_size(_MAX_BYTES)}", _FIX)
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dict
-    except (SafetensorError, OSError, ValueError, TypeError, AttributeError) as error:
-        raise FormatError(path, f"cannot be read ({error})", _FIX) from error
-    header = Node(path, parse_json(metadata.get(_HEADER, "").encode(), path), "header")
-    if (kind := header.member("format").value) != _FORMAT or header.member("version").value != 1:
-        raise FormatError(path, f"holds {str(kind)[:40]!r} of a version that is not read here", _FIX)
-    return _features(header, arrays)
-
-
-def _features(header: Node, arrays: _Arrays) -> EntryFeatures:
+    header, arrays = read_arrays(folder / FEATURES_FILE, _FEATURES)
     entry_ids = tuple(node.text() for node in header.member("entry_ids").rows())
-    if header.member("sha256").value != _checksum(entry_ids, arrays):
-        raise FormatError(header.file, "is damaged: its checksum does not match", _FIX)
     makers = {kind: node.text() for kind, node in header.member("made_by").members().items()}
     if set(arrays) != {name for kind in makers for name in (kind, kind + _PRESENT)}:
         raise header.wrong("names other features than the file holds")
@@ -140,42 +104,34 @@ def _features(header: Node, arrays: _Arrays) -> EntryFeatures:
         kinds = {kind: FeatureSet(maker, arrays[kind], arrays[kind + _PRESENT]) for kind, maker in makers.items()}
         return EntryFeatures(entry_ids, kinds)
     except ValueError as error:
-        raise FormatError(header.file, str(error), _FIX) from error
+        raise _FEATURES.damaged(folder / FEATURES_FILE, error) from error
 
 
-def _checksum(entry_ids: tuple[str, ...], arrays: _Arrays) -> str:
-    digest = hashlib.sha256(json.dumps(entry_ids).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        digest.update(array.view(np.uint8).data if array.size else b"")
-    return digest.hexdigest()
-
-
-# Vectors of dictionary entries, kept between runs: a file of numpy arrays that is only ever a cache.
+# Vectors of dictionary entries, kept between runs: only ever a cache.
 #
 # A file that cannot be read, or holds something else, counts as empty: everything in it can be computed again.
 
 
-_LARGEST_BYTES = 2 << 30
+_CACHE = ArraysKind(
+    what="file of vectors",
+    fix="delete it: it will be made again",
+    format="signspot-entry-vectors",
+    checked="keys",
+)
 
 
 def read_vectors(path: Path, dim: int) -> dict[str, FloatArray]:
     """The vectors (dim,) in a file by their keys; none if there is no such file, or it is damaged."""
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST_BYTES:
-            return {}
-        # numpy leaves a damaged file open that it was given by name.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            keys, vectors = arrays["keys"], arrays["vectors"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        header, arrays = read_arrays(path, _CACHE)
+        keys, vectors = [node.text() for node in header.member("keys").rows()], arrays["vectors"]
+    except (FormatError, KeyError):
         return {}
-    if keys.dtype.kind != "U" or vectors.dtype != np.float32 or vectors.shape != (len(keys), dim):
+    if vectors.dtype != np.float32 or vectors.shape != (len(keys), dim):
         return {}
-    return dict(zip(keys.tolist(), vectors, strict=True))
+    return dict(zip(keys, vectors, strict=True))
 
 
 def write_vectors(vectors: Mapping[str, FloatArray], path: Path) -> None:
     """Keep vectors, all of one length, in place of what was there; the folder exists."""
-    with atomic_output(path, overwrite=True) as temporary, temporary.open("wb") as file:
-        np.savez(file, keys=np.array(list(vectors), np.str_), vectors=np.stack(list(vectors.values())))
+    write_arrays({"vectors": np.stack(list(vectors.values()))}, list(vectors), path, _CACHE, overwrite=True)
