@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -98,12 +99,28 @@ def test_a_curve_that_falls_where_the_search_begins_has_no_peak_there(first: int
     assert [one.frame for one in peaking_inside(spottings, track(cosine), inside)] == found
 
 
+def test_a_flat_top_across_the_border_of_the_search_is_a_peak() -> None:
+    cosine = np.full((60, 1), 0.1, np.float32)
+    cosine[20:22] = 0.9
+    inside = np.arange(60) >= 21
+    spottings = spottings_of(limited_to(track(cosine), inside), 0.4, PROVENANCE)
+    assert [one.frame for one in peaking_inside(spottings, track(cosine), inside)] == [29]
+
+
+def test_of_two_equal_peaks_of_one_slow_sign_the_earlier_counts() -> None:
+    places, heights = (0, 30, 45, 60, 99), (0.1, 0.75, 0.7, 0.75, 0.1)
+    cosine = np.interp(np.arange(100), places, heights).astype(np.float32)[:, None]
+    slow = dataclasses.replace(track(cosine), lengths=np.full(100, 30, np.float32))
+    assert peaks_of(slow, slow.best, 0.5).tolist() == [30]
+
+
 @pytest.mark.parametrize(
     ("valley", "length", "found"),
     [
-        (0.66, 30.0, [60]),  # a held sign: the curve hardly falls between its two peaks
-        (0.60, 30.0, [30, 60]),  # signed twice
-        (0.68, 20.0, [30, 60]),  # too far apart for so short a sign
+        (0.64, 30.0, [60]),  # a held sign: the curve hardly falls between its two peaks
+        (0.62, 30.0, [30, 60]),  # signed twice
+        (0.68, 26.0, [60]),  # a fifth further apart than the sign is long, at most
+        (0.68, 24.0, [30, 60]),  # too far apart for so short a sign
         (0.68, None, [30, 60]),  # nobody knows how long it is
     ],
 )

@@ -43,6 +43,13 @@ def test_a_sign_that_slides_through_the_window_is_measured_to_a_few_frames(start
         assert overlap > length / len(whole)
 
 
+def test_a_sign_lies_in_the_middle_of_its_plateau_wherever_on_it_the_peak_is() -> None:
+    cosine = np.zeros((60, 1), np.float32)
+    cosine[12:19], cosine[17], cosine[15] = 0.8, 0.9, 0.7  # seven windows, the peak near their end, and a small dip
+    track = replace(sliding(FrameSpan(30, 40), 75), cosine=cosine)
+    assert refined_span(track, 17) == FrameSpan(18, 28)  # the middle window of the plateau is 15, its centre frame 23
+
+
 @given(
     st.lists(st.one_of(st.floats(-1, 1, width=32), st.just(-np.inf)), min_size=1, max_size=60),
     st.integers(0, 200),
@@ -93,6 +100,10 @@ def test_parted_spans_do_not_overlap_and_keep_their_middles(steps: list[tuple[in
         assert abs(min(max(middle, one.start), one.stop) - middle) <= 9
     alone = [span for i, span in enumerate(spans) if not any(span.overlaps(o) for j, o in enumerate(spans) if i != j)]
     assert set(alone) <= set(found)
+
+
+def test_even_signs_that_share_all_they_have_keep_a_frame_each() -> None:
+    assert parted([FrameSpan(5, 6), FrameSpan(5, 6)]) == [FrameSpan(5, 6), FrameSpan(6, 7)]
 
 
 def test_the_middle_of_a_span_is_what_no_other_sign_can_have() -> None:

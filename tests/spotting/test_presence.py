@@ -11,6 +11,7 @@ from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, WindowGrid
 from signspot.domain.words import Word
 from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
+from signspot.spotting.peaks import limited_to
 from signspot.spotting.presence import Cohort, Judge, candidates_of
 from signspot.spotting.similarity import similarity
 
@@ -52,6 +53,37 @@ def test_evidence_is_what_a_slow_count_gives() -> None:
         assert cosine == pytest.approx(row[0], abs=1e-5)
         assert margin == pytest.approx(row[0] - max(row[1], row[2]), abs=2e-5)  # its own word is no rival
         assert (n_windows, n_entries) == (np.log(200 // 16), 0)
+
+
+def test_a_longer_search_counts_by_its_windows_that_share_no_frame() -> None:
+    """Only what was searched: around subtitles it is less than the video, and every fourth window is as good as all."""
+    footage, short = track(), track(9, planted=4)  # the last hardly lasts as long as a sign
+    fourth = replace(footage, grid=WindowGrid(812, stride=4), axis=TimeAxis(np.arange(812) * 40.0))
+    word = query(APPLE, (1, 0, 0))
+    part = limited_to(similarity(footage, word), (np.arange(200) >= 80) & (np.arange(200) < 144))
+    for compared, own, n_searched in (
+        (part, footage, 64 // 16),
+        (similarity(fourth, word), fourth, 800 // 16),
+        (similarity(short, word), short, 1),
+    ):
+        found = candidates_of(compared, own, COHORT)
+        assert len(found) and set(found.evidence[:, 2]) == {np.log(n_searched)}
+
+
+def test_more_clips_of_a_word_are_more_chances_to_resemble_one() -> None:
+    footage, word = track(), query(APPLE, (1, 0, 0))
+    twice = replace(word, entries=word.entries * 2, vectors=np.repeat(word.vectors, 2, axis=0))
+    found = candidates_of(similarity(footage, twice), footage, COHORT)
+    assert set(found.evidence[:, 3]) == {np.log(2)}
+
+
+def test_a_search_around_subtitles_is_judged_by_the_fit_for_it() -> None:
+    footage, known = track(), calibration()
+    read = replace(known.plain, logistic=replace(known.plain.logistic, bias=-2.0))
+    both = replace(known, read=read)
+    assert Judge.of(both, footage, is_read=True).fit is read
+    assert Judge.of(both, footage, is_read=False).fit is known.plain
+    assert Judge.of(known, footage, is_read=True).fit is known.plain, "nothing else is known"
 
 
 @pytest.mark.parametrize("level", [0.5, 0.123455, 0.999995])  # the last two lie between two decimals

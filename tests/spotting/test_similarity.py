@@ -55,6 +55,14 @@ def test_a_window_that_is_not_a_number_never_wins() -> None:
     assert result.best.argmax() == 2
 
 
+def test_no_cosine_is_above_one_whatever_rounding_does() -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 256)).astype(np.float32)
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert (units @ units.T).max() > 1
+    result = similarity(track(rows), entries(np.concatenate([rows, -rows]))).cosine
+    assert result.max() == 1 and result.min() == -1
+
+
 def test_tracks_of_different_models_are_not_compared() -> None:
     with pytest.raises(ValueError, match="windows by 'a', entries by 'b'"):
         similarity(track(np.ones((1, 3), np.float32), "a"), entries(np.ones((1, 3), np.float32), "b"))

@@ -65,5 +65,10 @@ def test_the_lengths_that_look_most_like_a_word_say_how_long_it_lasts() -> None:
     lengths = similarity(replace(both, lengths=(16, 34)), words).lengths
     assert lengths is not None
     np.testing.assert_allclose(lengths, [16, 34, 25, 25], atol=0.1)
+    other = np.stack([-near, near])  # a second clip of the word, unlike the first
+    two = EntryVectors(WORD, tuple(Entry(entry_id=str(i), word=WORD) for i in (0, 1)), other, "m")
+    lengths = similarity(replace(both, lengths=(16, 34)), two).lengths
+    assert lengths is not None
+    np.testing.assert_allclose(lengths, [16, 34, 25, 25], atol=0.1)  # the clip that is most alike says it
     with pytest.raises(ValueError, match="3 lengths of 2 rates"):
         replace(both, lengths=(10, 16, 34))

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 
 from signspot.domain.words import Word
 from signspot.errors import FormatError, OutputExists
@@ -56,6 +59,14 @@ def test_the_same_calibration_gives_the_same_bytes_and_nothing_is_replaced_unask
         write_calibration(calibration, tmp_path / "a.calibration")
 
 
+def said_by(calibration: Calibration) -> object:
+    """All that a calibration holds, to be compared."""
+    assert calibration.read is not None and calibration.read.isotonic is not None
+    curve = (calibration.read.isotonic.log_odds.tolist(), calibration.read.isotonic.probability.tolist())
+    fits = [(one.logistic, one.alarms.tolist(), one.word_hours) for one in (calibration.plain, calibration.read)]
+    return calibration.name, calibration.cohort.tolist(), calibration.cohort_words, fits, curve
+
+
 def test_every_flipped_byte_is_noticed(calibration: Calibration, tmp_path: Path) -> None:
     path = tmp_path / "m.calibration"
     write_calibration(calibration, path)
@@ -67,7 +78,28 @@ def test_every_flipped_byte_is_noticed(calibration: Calibration, tmp_path: Path)
             again = read_calibration(path)
         except FormatError:
             continue
-        assert again.name == calibration.name  # a blank of the padding
+        assert said_by(again) == said_by(calibration)  # a blank of the padding
+
+
+@pytest.mark.parametrize("change", [{"version": 2}, {"format": "another"}])
+def test_a_file_of_a_later_version_is_not_guessed_at(
+    calibration: Calibration, change: dict[str, object], tmp_path: Path
+) -> None:
+    path = tmp_path / "m.calibration"
+    write_calibration(calibration, path)
+    with safe_open(path, framework="numpy") as file:
+        header = json.loads(file.metadata()["signspot"])
+    save_file(load_file(path), path, metadata={"signspot": json.dumps(header | change)})
+    with pytest.raises(FormatError, match="of a version that is not read here: run `signspot calibrate` again"):
+        read_calibration(path)
+
+
+def test_a_file_that_is_far_too_large_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "film.calibration"
+    with path.open("wb") as file:
+        file.truncate(64_000_001)
+    with pytest.raises(FormatError, match=r"is larger than 64.*name a file of `signspot calibrate`"):
+        read_calibration(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 100, b"{}", b"PK\x03\x04" + b"x" * 50])

@@ -4,12 +4,15 @@ import dataclasses
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import signspot
 from signspot.domain.recordings import Subtitle
 from signspot.domain.time import MillisSpan
+from signspot.domain.words import Word
 from signspot.errors import DictionaryError, InputError, UnknownWord
+from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.stores.spottings import answer_record
 from signspot.workflows.spot import SpotOptions, spot
 from tests.toy_world import ToyWorld
@@ -25,6 +28,12 @@ def dictionary(toy_world: ToyWorld) -> signspot.Dictionary:
 @pytest.fixture(scope="module")
 def model() -> signspot.Embedder:
     return signspot.load_model("colour")
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> SpotOptions:
+    """The vectors of the broadcast are computed once for all that ask with these."""
+    return dataclasses.replace(TRUSTED, store=tmp_path_factory.mktemp("store"))
 
 
 def test_every_planted_sign_is_found_in_place_and_variant_and_nothing_else(
@@ -60,17 +69,30 @@ def test_subtitles_limit_where_a_word_is_searched(
 @pytest.mark.parametrize(("gap_ms", "n_found"), [(1300, 1), (2500, 0)])
 @pytest.mark.parametrize("is_early", [True, False])
 def test_a_word_is_searched_two_seconds_around_its_subtitle(
-    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, *,
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, stored: SpotOptions, *,
     gap_ms: int, n_found: int, is_early: bool,
 ) -> None:  # fmt: skip
     """Paper 4.1: interpreters lag behind what is said, and the subtitles behind that."""
     sign = next(one.span_ms for one in toy_world.truth if one.sign.word == "tree")
     start = sign.start - gap_ms - 200 if is_early else sign.stop + gap_ms
     cue = Subtitle(MillisSpan.of(start, start + 200), "An old tree.")
-    options = dataclasses.replace(TRUSTED, subtitles=(cue,))
+    options = dataclasses.replace(stored, subtitles=(cue,))
     answer = spot(toy_world.broadcast, ["tree"], dictionary=dictionary, model=model, options=options)
     assert [found.span_ms.overlaps(sign) for found in answer] == [True] * n_found
     assert answer.words[0].searched_ms == (MillisSpan.of(start - 2000, start + 2200),)
+
+
+def test_a_sign_that_begins_where_the_search_ends_is_not_found_by_its_beginning(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, stored: SpotOptions
+) -> None:
+    """Another sign, perhaps of another word: only its rising flank lies within reach of the subtitle."""
+    sign = next(one.span_ms for one in toy_world.truth if one.sign.word == "tree")
+    cue = Subtitle(MillisSpan.of(sign.start - 2000, sign.start + 200), "An old tree.")
+    options = dataclasses.replace(stored, subtitles=(cue,), padding_ms=0)
+    answer = spot(toy_world.broadcast, ["tree"], dictionary=dictionary, model=model, options=options)
+    similarity = answer.words[0].similarity
+    assert similarity.best.max() >= answer.threshold, "it is as alike as a finding must be"
+    assert list(answer) == []
 
 
 def test_without_words_all_that_the_subtitles_mention_are_searched(
@@ -103,6 +125,53 @@ def test_an_unknown_word_brings_suggestions(dictionary: signspot.Dictionary, mod
 def test_no_words_and_no_subtitles_is_explained(dictionary: signspot.Dictionary, model: signspot.Embedder) -> None:
     with pytest.raises(InputError, match="none given: name the words to look for"):
         spot("x.mp4", [], dictionary=dictionary, model=model)
+
+
+def calibration(model: signspot.Embedder) -> Calibration:
+    """Without subtitles, a cosine of 1 is a sign with probability 0.73, one of 0.92 with 0.46; with them, 0.70."""
+    logistic = Logistic((0.93, 0, 0, 0), (0.07, 1, 1, 1), (1.0, 0, 0, 0), 0.0)
+    plain = PresenceFit(logistic, None, np.array([0.6, 0.45, 0.2]), word_hours=1.0)
+    read = dataclasses.replace(plain, logistic=dataclasses.replace(logistic, bias=1.0))
+    return Calibration(
+        model=model.name, fingerprint=model.fingerprint, plain=plain, read=read,
+        cohort=np.eye(3, dtype=np.float32)[:1], cohort_words=(Word("red"),), fitted_on="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "least", "is_more"),
+    [
+        ({}, 0.5, False),
+        ({"least_presence": 0.4}, 0.4, True),
+        ({"false_alarms": 1.0}, 0.45, True),  # the second alarm of an hour is one too many
+        ({"false_alarms": 0.5}, 0.6, False),
+        ({"subtitles": (Subtitle(MillisSpan.of(0, 60_000), "Apples."),)}, 0.5, True),
+        ({"threshold": 0.9}, None, True),
+        ({"threshold": 0.95}, None, False),
+    ],
+)
+def test_with_a_calibration_probabilities_decide_unless_a_cosine_is_asked_for(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, stored: SpotOptions, *,
+    asked: dict[str, object], least: float | None, is_more: bool,
+) -> None:  # fmt: skip
+    options = dataclasses.replace(stored, calibration=calibration(model), **asked)  # type: ignore[arg-type]
+    answer = spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=options)
+    n_signed = sum(one.sign.word == "apple" for one in toy_world.truth)
+    assert (len(list(answer)) > n_signed) == is_more and len(list(answer)) >= n_signed
+    assert answer.least_presence == (None if least is None else pytest.approx(least))
+    for found in answer:
+        assert found.presence is not None
+        assert found.presence.probability >= (answer.least_presence or 0)
+        assert found.cosine >= answer.threshold
+
+
+def test_a_calibration_of_another_model_is_refused(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, stored: SpotOptions
+) -> None:
+    other = dataclasses.replace(calibration(model), fingerprint="another")
+    options = dataclasses.replace(stored, calibration=other)
+    with pytest.raises(InputError, match=r"was fitted for another model than 'colour'.*run `signspot calibrate`"):
+        spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=options)
 
 
 @pytest.mark.parametrize("threshold", [1.5, -2, float("nan")])
