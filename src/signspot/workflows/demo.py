@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -482,19 +485,34 @@ def findings_note(spotted: Spotted) -> str:
 
 
 def next_commands(files: DemoFolder, spotted: Spotted) -> tuple[str, ...]:
-    """What a newcomer may try now."""
-    world, word = files.world, max(spotted.answer.words, key=lambda one: len(one.spottings)).word
-    model, threshold = files.heads / f"{spotted.methods[-1]}.safetensors", spotted.answer.threshold
+    """What a newcomer may try now, as a shell takes it."""
+    word, threshold = max(spotted.answer.words, key=lambda one: len(one.spottings)).word, spotted.answer.threshold
+    model = files.heads / f"{spotted.methods[-1]}.safetensors"
+    dictionary, corpus, vectors = map(_quoted, (files.world.dictionary, files.world.corpus, files.vectors))
+    runs = (_quoted(files.heads / name) for name in ("watch-lookup", "watch-read-lookup"))
     return (
-        ". .venv/bin/activate",
-        f"signspot dictionary check {world.dictionary}",
-        f"signspot train compare {files.heads / 'watch-lookup'} {files.heads / 'watch-read-lookup'}",
-        f"signspot spot {world.corpus} {word} --dictionary {world.dictionary} --model {model}"
-        f" --threshold {threshold:.4f} --store {files.vectors} --csv {word}.csv",
+        *_activation(),
+        f"signspot dictionary check {dictionary}",
+        f"signspot train compare {' '.join(runs)}",
+        f"signspot spot {corpus} {word} --dictionary {dictionary} --model {_quoted(model)}"
+        f" --threshold {threshold:.4f} --store {vectors} --csv {word}.csv",
         "signspot dictionary check MY_DICTIONARY      # a folder of clips per word, or a CSV",
-        "pip install -e '.[pose]'      # what finds body and hands in your videos",
+        # In a checkout, too: pip finds the installed signspot, and adds what it lacks.
+        "pip install 'signspot[pose]'      # what finds body and hands in your videos",
         "signspot spot MY_VIDEO.mp4 WORD --dictionary MY_DICTIONARY --plot similarity.png",
     )
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+def _activation() -> tuple[str, ...]:
+    """What makes `signspot` and `pip` those of the environment that runs; nothing where they are so already."""
+    script = Path(sys.prefix) / "bin" / "activate"
+    if not script.is_file() or str(script.parent) in os.environ.get("PATH", "").split(os.pathsep):
+        return ()
+    return (f". {_quoted(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)}",)
 
 
 def _paragraphs(classroom: Classroom) -> tuple[str, ...]:
