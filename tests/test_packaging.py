@@ -1,4 +1,4 @@
-"""What people get who install signspot instead of checking it out, and what is said of its versions."""
+"""What people get who install signspot instead of checking it out, what is said of versions, and what machines run."""
 
 from __future__ import annotations
 
@@ -93,6 +93,21 @@ def test_the_changelog_begins_with_the_version_of_the_package() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == "[Unreleased]"
     assert re.fullmatch(rf"\[{re.escape(VERSION)}\] - \d{{4}}-\d\d-\d\d", headings[1]), headings[1]
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "expected"),
+    [
+        (".github/workflows/ci.yml", "run", ["test", "demo", "soak"]),
+        (".pre-commit-config.yaml", "entry", ["lint"]),
+        (".ci/run", "", ["test"]),
+    ],
+)
+def test_machines_run_targets_of_the_makefile_and_nothing_else(file: str, key: str, expected: list[str]) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    pattern = rf"^[ -]*{key}: *(.*)$" if key else r"^(make .*)$"
+    commands = re.findall(pattern, (ROOT / file).read_text(), re.MULTILINE)
+    assert commands == [f"make {target}" for target in expected] and set(expected) <= targets
 
 
 def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None:
