@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from signspot.workflows.annotate import Annotated, annotate
     from signspot.workflows.check import check_corpus, check_dictionary
     from signspot.workflows.lookup import Lookup, LookupOptions, lookup
+    from signspot.workflows.outputs import write_answer
     from signspot.workflows.spot import SpotOptions, spot
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "read_calibration",
     "read_subtitles",
     "spot",
+    "write_answer",
 ]
 
 # Names are looked up when first used: the decoding process and the command line start in a fraction of a second.
@@ -81,6 +83,7 @@ _HOMES = {
     "workflows.check": ("check_corpus", "check_dictionary"),
     "embedding.zoo": ("embed", "load_model", "open_dictionary"),
     "workflows.lookup": ("Lookup", "LookupOptions", "lookup"),
+    "workflows.outputs": ("write_answer",),
     "workflows.spot": ("SpotOptions", "spot"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

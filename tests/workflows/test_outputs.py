@@ -4,19 +4,21 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signspot.domain.recordings import Subtitle
-from signspot.domain.results import Presence, Provenance, Spotting
-from signspot.domain.time import MillisSpan
+from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer, WordAnswer
+from signspot.domain.time import MillisSpan, TimeAxis
+from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.domain.words import normalise
 from signspot.errors import FormatError, InputError, OutputExists
 from signspot.formats.challenge import read_challenge
 from signspot.formats.elan.edit import read_eaf
 from signspot.stores.spottings import read_spottings, write_spottings
-from signspot.workflows.outputs import ExportFormat, ExportRequest, WhyRequest, export, read_results, why
+from signspot.workflows.outputs import ExportFormat, ExportRequest, WhyRequest, export, read_results, why, write_answer
 
 
 def spotting(video: str, start: int, word: str = "apple", source: str = "lookup") -> Spotting:
@@ -40,6 +42,28 @@ def saved(path: Path, *spottings: Spotting) -> Path:
 
 def request(results: Path, kind: ExportFormat, path: Path, **more: object) -> ExportRequest:
     return ExportRequest(results=results, targets={kind: path}, **more)  # type: ignore[arg-type]
+
+
+def test_the_name_of_a_file_says_how_an_answer_is_written(tmp_path: Path) -> None:
+    video = tmp_path / "a.mp4"
+    video.write_bytes(b"x")
+    grid, axis = WindowGrid(20, 16, 1), TimeAxis(40.0 * np.arange(20))
+    track = SimilarityTrack(normalise("apple"), "a", grid, axis, (), np.empty((len(grid), 0), np.float32))
+    words = (WordAnswer(track, RESULTS[:1]),)
+    answer = VideoAnswer(video_id="a", words=words, duration_ms=800, threshold=0.5)
+    for name in ("found.csv", "found.jsonl", "found.parquet", "found.via.json"):
+        assert write_answer(answer, str(tmp_path / name), video=str(video)) == ()
+        assert [one.span_ms for one in read_results(tmp_path / name)] == [RESULTS[0].span_ms]
+    write_answer(answer, tmp_path / "found.eaf", video=video)
+    tiers = {tier.tier_id: tier for tier in read_eaf(tmp_path / "found.eaf").tiers}
+    assert [one.value for one in tiers["signspot"].annotations] == ["apple"]
+    write_answer(answer, tmp_path / "found.json", video=video)
+    assert json.loads((tmp_path / "found.json").read_text())["video_id"] == "a"
+    write_answer(answer, tmp_path / "found.VTT", video=video)
+    with pytest.raises(OutputExists):
+        write_answer(answer, tmp_path / "found.eaf", video=video)
+    with pytest.raises(InputError, match=r"found.txt: its name tells no format: use a name that ends in .csv or"):
+        write_answer(answer, tmp_path / "found.txt", video=video)
 
 
 tables = [ExportFormat.CSV, ExportFormat.JSON, ExportFormat.JSONL, ExportFormat.PARQUET]

@@ -60,6 +60,8 @@ SHARED = TABLES | {Output.JSON, Output.BOBSL, Output.CHALLENGE}  # one file for 
 _ENDINGS = {  # programs tell these by their names
     kind: (kind.value,) for kind in (Output.CSV, Output.JSONL, Output.PARQUET, Output.VTT, Output.SRT, Output.EAF)
 } | {Output.PLOT: SUFFIXES, Output.VIDEO: (".mp4",), Output.LAG: (".png",)}
+# What needs nothing but the answer and is told by its name.
+_BY_NAME = tuple(kind for kind in Output if kind not in {Output.VIDEO, Output.BOBSL, Output.CHALLENGE, Output.LAG})
 _INPUT = "is an input and is never written to"
 
 
@@ -139,6 +141,23 @@ def _refuse_ending(kind: Output, path: Path) -> None:
     if endings is not None and path.suffix.lower() not in endings:
         what = f"is no name for the output --{kind.name.lower()}"
         raise InputError(path, what, f"use a name that ends in {' or '.join(endings)}")
+
+
+def write_answer(
+    answer: VideoAnswer, path: Path | str, *, video: Path | str, overwrite: bool = False
+) -> tuple[str, ...]:
+    """Write what was found in a video as the name of the file says, and give what should be known about that file.
+
+    ELAN (.eaf), captions (.vtt, .srt), tables (.csv, .jsonl, .parquet), .json, VGG VIA (.via.json), a plot (.png).
+    """
+    target, source = Path(path), Path(video)
+    endings = {ending: kind for kind in _BY_NAME for ending in _ENDINGS.get(kind, (kind.value,))}
+    fitting = [ending for ending in endings if target.name.lower().endswith(ending)]
+    if not fitting:
+        raise InputError(target, "its name tells no format", f"use a name that ends in {' or '.join(endings)}")
+    outputs = Outputs({endings[max(fitting, key=len)]: target}, overwrite)
+    check_outputs(outputs, (source,))
+    return write_outputs(answer, outputs, Context(video=source, now=datetime.now(UTC)))
 
 
 def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tuple[str, ...]:
