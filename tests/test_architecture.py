@@ -48,6 +48,7 @@ HOMES = {
     "pympi": (),
     "ttconv": ("text",),
     "pyarrow": ("stores",),
+    "scipy": ("evaluation", "spotting"),
     "signspot": (),  # handled by the rows
 }
 OPTIONAL = {

@@ -48,8 +48,8 @@ def test_the_order_in_which_candidates_are_given_does_not_matter(
     candidates: list[Candidate], rng: random.Random
 ) -> None:
     shuffled = rng.sample(candidates, len(candidates))
-    totals = [sum(some[place].score for place in best_explanation(some)) for some in (candidates, shuffled)]
-    assert totals[0] == totals[1]
+    chosen = [[some[place] for place in best_explanation(some)] for some in (candidates, shuffled)]
+    assert chosen[0] == chosen[1]
 
 
 def test_a_sure_sign_gives_way_to_two_that_are_worth_more_together() -> None:
@@ -62,6 +62,28 @@ def test_the_second_best_place_of_a_word_is_taken_where_the_best_belongs_to_anot
     apple = [Candidate(0, FrameSpan(0, 10), 2.0), Candidate(0, FrameSpan(20, 30), 1.5)]
     tree = Candidate(1, FrameSpan(4, 14), 3.0)
     assert best_explanation([*apple, tree]) == (2, 1)
+
+
+def test_of_equal_totals_the_earlier_place_and_the_earlier_mention_win() -> None:
+    places = [Candidate(0, FrameSpan(start, start + 5), 1.0) for start in (40, 0, 20)]
+    assert best_explanation(places) == (1,)
+    mentions = [Candidate(mention, FrameSpan(0, 5), 1.0) for mention in (2, 0, 1)]
+    assert best_explanation(mentions) == (1,)
+
+
+def test_a_little_more_is_more() -> None:
+    """The solver's own tolerances would let a ten-thousandth, and a millionth, go."""
+    many = [Candidate(mention, FrameSpan(mention * 10, mention * 10 + 15), 20.0) for mention in range(1, 60)]
+    for little in (1e-3, 1e-5, 1e-7):
+        better = [*many[:30], Candidate(many[30].mention, many[30].span, 20.0 + little), *many[31:]]
+        assert 30 in best_explanation(better), little
+        assert 29 not in best_explanation(better), little
+
+
+def test_an_answer_that_is_not_the_best_is_never_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signspot.spotting.annotate._EXACT", {"time_limit": 0.0})
+    with pytest.raises(RuntimeError, match="no best choice among 900 candidates"):
+        best_explanation([Candidate(n % 300, FrameSpan(n % 97, n % 97 + 9), 1 + n % 7) for n in range(900)])
 
 
 def test_nothing_comes_of_nothing() -> None:

@@ -4,20 +4,17 @@ Every mention of a word in a subtitle has candidates, each a span of frames with
 highest total score such that no two spans share a frame and no mention is explained twice; candidates that score
 nothing or less are never chosen.
 
-Without the mentions this would be the scheduling of intervals, which one pass solves. So every mention gets a price
-that each of its candidates pays, and the price rises where a mention is taken twice. The priced schedule is never worse
-than the truth: candidates that cannot belong to anything better than what is known already are struck out. Among the
-few that remain, a dynamic programme in the order of starts finds the best: a state is when the last span ended and
-which mentions, among those with candidates to come, are explained. It is exact while there are at most 2,000 states; in
-larger tangles the least promising are let go.
+It is an integer programme, solved to the optimum however long that takes: one variable for each candidate, and at most
+one candidate of each mention and at each moment. Candidates that exclude each other neither directly nor through others
+are separate programmes. Where totals are equal the answer is the same everywhere: a candidate counts up to 1e-8 more
+the earlier it comes, by its span and then by its mention.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +24,9 @@ from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray
 from signspot.evaluation.ranking import Floats
 
-_ROUNDS = 120  # of pricing
-_MOST_STATES = 2000  # more are not followed up: only tangles of hundreds of candidates have as many
-_EQUAL = 1e-9  # scores that differ by less are equal
+_EARLIER = 1e-8  # of a score: breaks ties
+_UNIT = 1e-6  # of a score: what the solver counts in
+_EXACT = {"mip_rel_gap": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,221 +38,57 @@ class Candidate:
     score: float  # above 0 to be worth choosing
 
 
-@dataclass(frozen=True, slots=True)
-class _State:
-    """An explanation of what lies before: `chain` is the last choice and, within, those before it."""
-
-    following: int  # the first candidate that starts after its end
-    score: float
-    paid: float  # the prices of its mentions that have candidates to come
-    chain: tuple[int, object] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Schedule:
-    """Candidates by start, what each pays, and the best that can be made of those from each place on."""
-
-    ones: Sequence[Candidate]
-    following: Sequence[int]  # of each: the first that starts after its end
-    price: dict[int, float]  # of each mention
-    onwards: Sequence[float]  # (n + 1,) the highest priced score of candidates from a place on
-
-    @classmethod
-    def priced(cls, ones: Sequence[Candidate], price: dict[int, float]) -> _Schedule:
-        """Solve the schedule under prices."""
-        starts = [one.span.start for one in ones]
-        following = [bisect_left(starts, one.span.stop) for one in ones]
-        onwards = [0.0] * (len(ones) + 1)
-        for place in range(len(ones) - 1, -1, -1):
-            gain = ones[place].score - price[ones[place].mention]
-            onwards[place] = max(onwards[place + 1], gain + onwards[following[place]])
-        return cls(ones, following, price, onwards)
-
-    @property
-    def bound(self) -> float:
-        """No explanation scores more."""
-        return self.onwards[0] + sum(self.price.values())
-
-    def chosen(self) -> list[int]:
-        """The candidates of the best priced schedule."""
-        places, place = [], 0
-        while place < len(self.ones):
-            if self.onwards[place] > self.onwards[place + 1]:
-                places.append(place)
-                place = self.following[place]
-            else:
-                place += 1
-        return places
-
-    def reach(self) -> list[float]:
-        """The most that an explanation with each candidate in it could score."""
-        # The best that can be made of candidates that end before a time, by the ends.
-        ends = sorted({one.span.stop for one in self.ones})
-        best_until = dict.fromkeys(ends, 0.0)
-        before = [0.0] * len(self.ones)
-        by_end = sorted(range(len(self.ones)), key=lambda place: self.ones[place].span.stop)
-        position, running = 0, 0.0
-        for end in ends:
-            while position < len(by_end) and self.ones[by_end[position]].span.stop == end:
-                place = by_end[position]
-                one = self.ones[place]
-                at = bisect_right(ends, one.span.start) - 1
-                before[place] = best_until[ends[at]] if at >= 0 else 0.0
-                running = max(running, before[place] + one.score - self.price[one.mention])
-                position += 1
-            best_until[end] = running
-        prices = sum(self.price.values())
-        return [
-            prices + before[place] + one.score - self.price[one.mention] + self.onwards[self.following[place]]
-            for place, one in enumerate(self.ones)
-        ]
-
-
 def best_explanation(candidates: Sequence[Candidate]) -> tuple[int, ...]:
     """Which candidates are chosen, as their places in the sequence, in order of time."""
+    from scipy.sparse.csgraph import connected_components  # only here: it loads slowly
+
     useful = [place for place, one in enumerate(candidates) if one.score > 0 and len(one.span)]
     useful.sort(key=lambda place: (candidates[place].span, candidates[place].mention, place))
-    chosen: list[int] = []
-    for part in _independent(useful, candidates):
-        chosen += _explained(part, candidates)
-    return tuple(sorted(chosen, key=lambda place: candidates[place].span))
+    if not useful:
+        return ()
+    rows, columns = _exclusions([candidates[place] for place in useful])
+    n_rows, scores = int(rows.max()) + 1, np.array([candidates[place].score for place in useful])
+    labels = connected_components(_table(rows + len(useful), columns, (n_rows + len(useful),) * 2), directed=False)[1]
+    table = _table(rows, columns, (n_rows, len(useful)))
+    members = labels[: len(useful)]
+    order = np.argsort(members, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(members[order])) + 1)
+    chosen = np.concatenate([part[_best(scores[part], table[:, part])] for part in parts])
+    return tuple(useful[place] for place in np.sort(chosen))
 
 
-def _independent(useful: Sequence[int], candidates: Sequence[Candidate]) -> Iterator[list[int]]:
-    """Stretches of candidates that share neither time nor a mention with those of other stretches."""
-    last_of = {candidates[place].mention: number for number, place in enumerate(useful)}
-    part: list[int] = []
-    busy_until, linked_until = 0, -1
-    for number, place in enumerate(useful):
-        one = candidates[place]
-        if part and one.span.start >= busy_until and number > linked_until:
-            yield part
-            part = []
-        part.append(place)
-        busy_until = max(busy_until, one.span.stop)
-        linked_until = max(linked_until, last_of[one.mention])
-    if part:
-        yield part
+def _exclusions(ones: Sequence[Candidate]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Which candidates exclude each other, as pairs of a row and a candidate: a row for each mention and each start.
+
+    Spans that share a frame share the later of their starts.
+    """
+    mentions, mention = np.unique([one.mention for one in ones], return_inverse=True)
+    starts = np.unique([one.span.start for one in ones])
+    first, stop = (np.searchsorted(starts, [getattr(one.span, end) for one in ones]) for end in ("start", "stop"))
+    busy = [np.arange(a, b) + len(mentions) for a, b in zip(first, stop, strict=True)]
+    columns = np.arange(len(ones))
+    return np.concatenate([mention, *busy]), np.concatenate([columns, np.repeat(columns, stop - first)])
 
 
-def _explained(part: Sequence[int], candidates: Sequence[Candidate]) -> list[int]:
-    """The best choice within one stretch."""
-    ones = [candidates[place] for place in part]
-    schedule, known = _priced(ones)
-    least = sum(ones[place].score for place in known)
-    if schedule.bound <= least + _EQUAL:
-        return [part[place] for place in known]
-    left = [place for place, most in enumerate(schedule.reach()) if most > least + _EQUAL]
-    better = _searched(_Schedule.priced([ones[place] for place in left], schedule.price), least)
-    return [part[place] for place in known] if better is None else [part[left[place]] for place in better]
+def _table(rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64], shape: tuple[int, int]) -> Any:
+    from scipy.sparse import csc_array
+
+    return csc_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
 
-def _priced(ones: Sequence[Candidate]) -> tuple[_Schedule, list[int]]:
-    """Prices under which the schedule promises little more than what is known to be possible, and that."""
-    price = {one.mention: 0.0 for one in ones}
-    best = schedule = _Schedule.priced(ones, price)
-    known: list[int] = []
-    least, pace = 0.0, 1.0
-    for _ in range(_ROUNDS):
-        chosen = schedule.chosen()
-        possible = _repaired(chosen, ones)
-        if (score := sum(ones[place].score for place in possible)) > least:
-            known, least = possible, score
-        if schedule.bound < best.bound:
-            best = schedule
-        else:
-            pace *= 0.8
-        taken = Counter(ones[place].mention for place in chosen)
-        slope = {
-            mention: taken[mention] - 1
-            for mention in price
-            if taken[mention] != 1 and (taken[mention] or price[mention])
-        }
-        if best.bound <= least + _EQUAL or not slope:
-            break
-        step = pace * (best.bound - least) / sum(count * count for count in slope.values())
-        price = {mention: max(0.0, paid + step * slope.get(mention, 0)) for mention, paid in price.items()}
-        schedule = _Schedule.priced(ones, price)
-    return best, known
+def _best(scores: Floats, table: Any) -> npt.NDArray[np.bool_]:
+    """Of candidates in order (n,), those of the highest total, at most one in each row of the table (rows, n)."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
 
-
-def _repaired(chosen: Sequence[int], ones: Sequence[Candidate]) -> list[int]:
-    """A consistent choice: the best of each mention among the chosen, then whatever else fits, the highest first."""
-    kept: list[int] = []
-    explained: set[int] = set()
-    busy: list[tuple[int, int]] = []
-    others = sorted(range(len(ones)), key=lambda place: -ones[place].score)
-    for place in (*sorted(chosen, key=lambda place: -ones[place].score), *others):
-        span = ones[place].span
-        at = bisect_left(busy, (span.start, span.stop))
-        is_free = (at == 0 or busy[at - 1][1] <= span.start) and (at == len(busy) or span.stop <= busy[at][0])
-        if ones[place].mention not in explained and is_free:
-            kept.append(place)
-            explained.add(ones[place].mention)
-            busy.insert(at, (span.start, span.stop))
-    return sorted(kept)
-
-
-def _searched(schedule: _Schedule, least: float) -> list[int] | None:
-    """The best choice if it scores more than `least`; a state goes when even the priced schedule cannot save it."""
-    ones, price = schedule.ones, schedule.price
-    bits = {mention: 1 << number for number, mention in enumerate(dict.fromkeys(one.mention for one in ones))}
-    last = {one.mention: place for place, one in enumerate(ones)}
-    to_pay = sum(price[mention] for mention in bits)
-    states: dict[int, list[_State]] = {0: [_State(0, 0.0, 0.0, None)]}
-    best: _State | None = None
-    for place, one in enumerate(ones):
-        bit, own_price, is_last = bits[one.mention], price[one.mention], last[one.mention] == place
-        to_pay -= own_price if is_last else 0.0
-        grown: dict[int, list[_State]] = {}
-        for used, fronts in states.items():
-            for state in fronts:
-                options = [state]
-                if not used & bit and state.following <= place:
-                    options.append(_taken(state, schedule, place))
-                    if options[1].score > least + _EQUAL:
-                        best, least = options[1], options[1].score
-                for new, mentions in zip(options, (used, used | bit), strict=False):
-                    if is_last and mentions & bit:
-                        new, mentions = replace(new, paid=new.paid - own_price), mentions & ~bit
-                    hope = schedule.onwards[max(new.following, place + 1)] + to_pay - new.paid
-                    if new.score + hope > least + _EQUAL:
-                        _keep(grown, mentions, new)
-        states = grown if sum(map(len, grown.values())) <= _MOST_STATES else _promising(grown, schedule, place + 1)
-    return None if best is None else list(_unrolled(best.chain))
-
-
-def _promising(states: dict[int, list[_State]], schedule: _Schedule, place: int) -> dict[int, list[_State]]:
-    """The states with the best prospects."""
-    ranked = sorted(
-        ((used, state) for used, fronts in states.items() for state in fronts),
-        key=lambda pair: pair[1].paid - pair[1].score - schedule.onwards[max(pair[1].following, place)],
-    )
-    kept: dict[int, list[_State]] = {}
-    for used, state in ranked[: _MOST_STATES // 2]:
-        kept.setdefault(used, []).append(state)
-    return kept
-
-
-def _taken(state: _State, schedule: _Schedule, place: int) -> _State:
-    one = schedule.ones[place]
-    paid = state.paid + schedule.price[one.mention]
-    return _State(schedule.following[place], state.score + one.score, paid, (place, state.chain))
-
-
-def _keep(states: dict[int, list[_State]], used: int, new: _State) -> None:
-    """Add a state unless one that is free earlier scores as much; drop those that it beats so."""
-    fronts = states.setdefault(used, [])
-    if any(old.following <= new.following and old.score >= new.score for old in fronts):
-        return
-    fronts[:] = [old for old in fronts if not (new.following <= old.following and new.score >= old.score)]
-    fronts.append(new)
-
-
-def _unrolled(chain: object) -> Iterator[int]:
-    while isinstance(chain, tuple):
-        place, chain = chain
-        yield place
+    if len(scores) == 1:
+        return np.ones(1, np.bool_)
+    value = scores + _EARLIER * np.exp(-np.arange(len(scores)) / len(scores))
+    at_most_one = LinearConstraint(table[table.sum(axis=1) > 1], -np.inf, 1)
+    # The solver lets go what gains less than 1e-6: larger units make that next to nothing.
+    answer = milp(-value / _UNIT, constraints=at_most_one, integrality=1, bounds=Bounds(0, 1), options=_EXACT)
+    if answer.status != 0:
+        raise RuntimeError(f"no best choice among {len(scores)} candidates: {answer.message}")
+    return np.asarray(answer.x > 0.5)
 
 
 # Which word a moment belongs to, where several words are known to be signed, as those of one subtitle.
