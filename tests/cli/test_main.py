@@ -270,9 +270,30 @@ def test_a_list_of_failures_replaces_only_one_of_its_own(
     failures.unlink()
     assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 1
     assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 1
+    others = tmp_path / "others"
+    others.mkdir()
+    shutil.copy(toy_world.broadcast, others / "c.mp4")
+    assert spot(toy_world, "apple", "--failures", str(failures), source=others) == 0
+    assert "b.mp4" in failures.read_text(), "that other videos are fine changes nothing about these"
     (videos / "b.mp4").unlink()
     assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 0
     assert not failures.exists(), "a list of an earlier run is no longer true"
+
+
+def test_a_mention_whose_place_another_one_has_is_not_said_to_be_too_unlike(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    span = next(one.span_ms for one in toy_world.truth if one.sign.word == "tree")
+    middle = (span.start + span.stop) // 2
+    cues = ((span.start - 300, middle, "A tree."), (middle, span.stop + 300, "That tree."))
+    times = ["00:00:{:02}.{:03} --> 00:00:{:02}.{:03}".format(*divmod(a, 1000), *divmod(b, 1000)) for a, b, _ in cues]
+    subtitles = tmp_path / "two.vtt"
+    subtitles.write_text("WEBVTT\n\n" + "\n\n".join(f"{t}\n{c[2]}" for t, c in zip(times, cues, strict=True)))
+    words = ["annotate", str(toy_world.broadcast), "-s", str(subtitles), "-d", str(toy_world.dictionary)]
+    assert cli.run([*words, "-m", "colour", "--no-store", "--trust", "--padding", "0.2"]) == 0
+    said = capsys.readouterr().out
+    assert "1 of 2 mentions explained" in said
+    assert "no sign found for: tree (its likeliest place, 0:00:" in said and "was given to another mention)" in said
 
 
 def test_a_video_that_a_batch_cannot_take_is_named(

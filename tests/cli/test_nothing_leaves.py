@@ -82,6 +82,8 @@ demo demo --preset tiny --model untrained.safetensors --epochs 2 --backend torch
 models list
 models import weights.pth --name imported
 corpus check world/corpus --full
+corpus import dict_spottings.json world/corpus/episodes
+train split --corpus world/corpus --test-words 2 --out split.json
 calibrate untrained.safetensors --corpus world/corpus --dictionary world/dictionary --out made.calibration --complete
 train trunk trunk.toml --dictionary world/dictionary --out trunk
 train material --corpus world/corpus --dictionary world/dictionary --trunk untrained.safetensors --out material
@@ -220,6 +222,8 @@ def _write_inputs(folder: Path) -> None:
     state = {f"{part}.{name}": t for part, net in (("i3d", trunk), ("mlp", head)) for name, t in net.items()}
     torch.save(state, folder / "weights.pth")
     (folder / "wlasl.json").write_text(WLASL)
+    spotted = {"names": ["test-0000"], "global_times": [1.0], "probs": [0.9]}
+    (folder / "dict_spottings.json").write_text(json.dumps({"train": {"afraid": spotted}, "test": {}}))
     (folder / "trunk.toml").write_text(TRUNK)
     (folder / "embedding.toml").write_text("epochs = 1\nbatch_size = 4\n")
 

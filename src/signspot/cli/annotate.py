@@ -113,7 +113,7 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
                 f"word known; {known.n_explained} explained, {known.n_right} of those at the right place"
             )
     if failed:
-        warn(f"{failed} videos failed: see {request.failures}")
+        warn(f"{failed} video{'s' * (failed != 1)} failed: see {request.failures}")
         raise typer.Exit(FAILURES_FOUND)
 
 
@@ -146,6 +146,8 @@ def _words(annotated: Annotated) -> str:
 def _likeliest(place: LikelyPlace | None, needed: float | None) -> str:
     if place is None:
         return ""
+    if needed is not None and place.cosine >= needed:
+        return f" (its likeliest place, {clock(place.time_ms)}, was given to another mention)"
     least = "" if needed is None else f", needed {needed:.3f}"
     return f" (likeliest at {clock(place.time_ms)}: cosine {place.cosine:.3f}{least})"
 

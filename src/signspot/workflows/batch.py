@@ -154,9 +154,15 @@ class _Found:
     records: list[dict[str, object]] = field(default_factory=list)
     failed: list[Outcome] = field(default_factory=list)
     vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(()))
+    searched: set[str] = field(default_factory=set)  # the paths of all videos
+
+    def _elsewhere(self, listed: list[str]) -> bool:
+        """Whether some of these videos are there and were not searched."""
+        return any(video not in self.searched and Path(video).exists() for video in listed)
 
     def add(self, outcome: Outcome) -> None:
         """Keep what became of one video."""
+        self.searched.add(str(outcome.video))
         if outcome.failure is not None:
             self.failed.append(outcome)
         if outcome.answer is not None:
@@ -183,8 +189,8 @@ class _Found:
                 write_corpus_json(kind, self.spottings, self.vocabulary, path, overwrite=outputs.overwrite)
         if self.failed:
             _write_failures(self.failed, request.failures)
-        elif _is_failures_list(request.failures):
-            request.failures.unlink()  # of an earlier run: nothing in it is true any more
+        elif (listed := _listed_failures(request.failures)) and not self._elsewhere(listed):
+            request.failures.unlink()  # of an earlier run over these videos: nothing in it is true any more
 
 
 def _corpus(request: SpotRequest, elan: ElanDocument | None) -> CorpusSource:
@@ -319,18 +325,20 @@ def _one_of_many(episode: Episode, run: _Run) -> Outcome:
 
 def _refuse_foreign(path: Path) -> None:
     """The list of failures is replaced by the next run, but only if a run wrote it."""
-    if path.exists() and not _is_failures_list(path):
+    if path.exists() and not _listed_failures(path):
         raise OutputExists(path, "exists and is no list of failures", "name another file with --failures")
 
 
-def _is_failures_list(path: Path) -> bool:
+def _listed_failures(path: Path) -> list[str]:
+    """The videos of a list of failures; none where it is no such list."""
     if not path.is_file() or path.stat().st_size > _LARGEST_LIST:
-        return False
+        return []
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     except ValueError:
-        return False
-    return bool(lines) and all(isinstance(line, dict) and set(line) == _FAILURE_KEYS for line in lines)
+        return []
+    is_list = all(isinstance(line, dict) and set(line) == _FAILURE_KEYS for line in lines)
+    return [str(line["video"]) for line in lines] if is_list else []
 
 
 def _write_failures(failed: list[Outcome], path: Path) -> None:
