@@ -57,6 +57,22 @@ def test_time_comes_from_the_axis_not_from_the_frame_number() -> None:
         axis.times_ms[0] = 1
 
 
+def test_a_picture_that_stays_is_never_without_duration() -> None:
+    """A still picture of variable frame rate: its time repeats."""
+    still = TimeAxis(np.array([0.0, 40.0, 40.0, 40.0, 160.0]))
+    assert [still.millis_of(FrameSpan(i, i + 1)).duration for i in range(5)] == [40, 1, 1, 40, 40]
+
+
+def test_halfway_between_two_frames_the_first_is_nearest() -> None:
+    assert TimeAxis(np.array([0.0, 40.0, 80.0])).nearest_frame(60) == 1
+
+
+def test_spans_that_touch_share_nothing() -> None:
+    assert not MillisSpan.of(0, 40).overlaps(MillisSpan.of(40, 80))
+    assert MillisSpan.of(0, 41).overlaps(MillisSpan.of(40, 80))
+    assert not FrameSpan(0, 4).overlaps(FrameSpan(4, 8)) and FrameSpan(0, 5).overlaps(FrameSpan(4, 8))
+
+
 def test_a_span_before_the_video_is_widened_to_nothing() -> None:
     assert MillisSpan.of(-9000, -8000).padded(2000, 2000) == MillisSpan.of(0, 0)
     assert MillisSpan.of(-900, 100).padded(2000, 2000) == MillisSpan.of(0, 2100)

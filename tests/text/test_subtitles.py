@@ -100,6 +100,16 @@ def test_cues_shown_together_are_joined_and_staggered_ones_are_cut_back(tmp_path
     )
 
 
+@pytest.mark.parametrize(("late", "kept"), [(1200, ["hello", "world"]), (600, ["hello"])])
+def test_staggered_cues_are_both_kept_up_to_four_fifths_of_overlap(tmp_path: Path, late: int, kept: list[str]) -> None:
+    file = read(tmp_path, srt(cue(0, 4000, "hello"), cue(late, late + 4000, "world")))
+    assert [one.text for one in file.subtitles] == kept
+
+
+def test_a_cue_of_nine_minutes_is_kept(tmp_path: Path) -> None:
+    assert spans(read(tmp_path, srt(cue(0, 540_000, "Good night.")))) == [(0, 540_000, "Good night.")]
+
+
 def test_a_short_cue_at_the_start_of_a_long_one_is_the_one_left_out(tmp_path: Path) -> None:
     file = read(tmp_path, srt(cue(0, 1000, "short"), cue(0, 9000, "long")))
     assert spans(file) == [(0, 9000, "long")]
@@ -192,11 +202,32 @@ def test_captions_that_roll_up_and_glosses_in_one_file_are_told_apart(tmp_path: 
     assert [one.text for one in read(tmp_path, srt(*first)).subtitles] == [*GLOSSES, *TALK]
 
 
-def test_a_few_lines_that_roll_up_among_many_that_do_not_are_cleaned(tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_lines", [4, 5])
+def test_a_few_lines_that_roll_up_among_many_that_do_not_are_cleaned(tmp_path: Path, n_lines: int) -> None:
     before, after = [f"before {i}" for i in range(40)], [f"after {i}" for i in range(40)]
-    file = read(tmp_path, srt(*in_turn([*before, *rolled(TALK[:5], 2), *after])))
-    assert [one.text for one in file.subtitles] == [*before, *TALK[:5], *after]
-    assert file.warnings == ("film.srt: 4 cues repeat lines of the cue before (roll-up captions): repeats removed",)
+    file = read(tmp_path, srt(*in_turn([*before, *rolled(TALK[:n_lines], 2), *after])))
+    assert [one.text for one in file.subtitles] == [*before, *TALK[:n_lines], *after]
+    assert file.warnings == (
+        f"film.srt: {n_lines - 1} cues repeat lines of the cue before (roll-up captions): repeats removed",
+    )
+
+
+def test_captions_roll_up_across_a_gap_of_two_frames(tmp_path: Path) -> None:
+    file = read(tmp_path, srt(*in_turn(rolled(TALK, 2), gap=80)))
+    assert [one.text for one in file.subtitles] == TALK
+
+
+def test_a_single_line_that_rolls_up_among_captions_that_do_is_cleaned(tmp_path: Path) -> None:
+    middle = ["Thank you.", "And now sport.", "And now sport.\nThe cup.", "Goodbye.", "Later tonight."]
+    file = read(tmp_path, srt(*in_turn([*rolled(TALK[:12], 2), *middle, *rolled(TALK[12:24], 2)])))
+    said = ["Thank you.", "And now sport.", "The cup.", "Goodbye.", "Later tonight."]
+    assert [one.text for one in file.subtitles] == [*TALK[:12], *said, *TALK[12:24]]
+
+
+def test_a_line_that_stays_for_very_long_is_shown_for_ten_minutes(tmp_path: Path) -> None:
+    stays = in_turn([TALK[5]] * 4, start=10_000, length=300_000)
+    last = read(tmp_path, srt(*in_turn(rolled(TALK[:6], 2), start=7600), *stays)).subtitles[-1]
+    assert (last.text, last.span_ms.duration) == (TALK[5], 600_000)
 
 
 def test_an_answer_that_repeats_a_line_does_not_make_captions_roll_up(tmp_path: Path) -> None:
@@ -315,6 +346,8 @@ def test_a_broadcast_file_counts_from_the_start_its_header_states(tmp_path: Path
     file = read(tmp_path, stl(block, first=b"10000000"), "film.stl")
     assert spans(file) == [(1000, 2000, "one")]
     assert file.warnings == ("film.stl: its header says that the programme starts at 10:00:00: times count from there",)
+    at_once = Block(start=(10, 0, 0, 0), stop=(10, 0, 2, 0), text=b"one")
+    assert spans(read(tmp_path, stl(at_once, first=b"10000000"), "film.stl")) == [(0, 2000, "one")]
     untouched = read(tmp_path, stl(block, first=b"10000000"), "film.stl", start_of_programme_ms=0)
     assert spans(untouched) == [(36_001_000, 36_002_000, "one")]
 
@@ -326,6 +359,8 @@ def test_a_header_of_another_version_is_ignored_and_a_late_start_is_remarked(tmp
     assert late.warnings == (
         "film.srt: its first cue is at 10:00:01: if that is a time code, move them with --shift (-36000 for ten hours)",
     )
+    (said,) = read(tmp_path, srt(cue(3_600_000, 3_602_000, "one"))).warnings  # an hour: where many programmes start
+    assert "its first cue is at 1:00:00: if that is a time code" in said
     moved = read(tmp_path, srt(cue(36_001_000, 36_002_000, "one")), start_of_programme_ms=36_000_000)
     assert (spans(moved), moved.warnings) == ([(1000, 2000, "one")], ())
 

@@ -11,6 +11,11 @@ from signspot.text.subtitles import decode, is_binary
 LINES = ["Où est la bibliothèque, s’il vous plaît ?", "C’est très près de l’école.", "Ça va être l’été, déjà."]
 SRT = "".join(f"{i}\n00:00:0{i},000 --> 00:00:0{i},900\n{line}\n\n" for i, line in enumerate(LINES, 1))
 RUSSIAN = SRT.replace(LINES[0], "Где находится библиотека?").replace(LINES[1], "Спасибо большое").replace(LINES[2], "")
+CHINESE = (
+    SRT.replace(LINES[0], "今天天气很好，我们去公园散步。")
+    .replace(LINES[1], "手语是聋人的语言。")
+    .replace(LINES[2], "")
+)
 POLISH = SRT.replace(LINES[0], "Gdzie jest łóżko? Żółć.").replace(LINES[1], "Dziękuję, proszę").replace(LINES[2], "")
 
 
@@ -26,7 +31,11 @@ def test_big_endian_marks_are_honoured(mark: bytes) -> None:
     assert decode(mark + SRT.encode("utf-16-be" if len(mark) == 2 else "utf-32-be")).text == SRT
 
 
-@pytest.mark.parametrize(("text", "encoding"), [(RUSSIAN, "cp1251"), (POLISH, "cp1250"), (SRT, "cp1252")])
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    # Some pairs of bytes of the last are letters in UTF-8, too.
+    [(RUSSIAN, "cp1251"), (POLISH, "cp1250"), (SRT, "cp1252"), (CHINESE, "gb18030")],
+)
 def test_a_guess_is_right_for_a_few_lines_and_named_in_a_remark(text: str, encoding: str) -> None:
     decoded = decode(text.encode(encoding, "replace"))
     assert decoded.text == text.encode(encoding, "replace").decode(encoding)

@@ -10,11 +10,11 @@ import pytest
 import signspot
 from signspot.domain.recordings import Subtitle
 from signspot.domain.time import MillisSpan
-from signspot.domain.words import Word
+from signspot.domain.words import Synonyms, Word
 from signspot.errors import DictionaryError, InputError, UnknownWord
 from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.stores.spottings import answer_record
-from signspot.workflows.spot import SpotOptions, spot
+from signspot.workflows.spot import SpotOptions, known_words, late_subtitles, spot
 from tests.toy_world import ToyWorld
 
 TRUSTED = SpotOptions(isolated=False)
@@ -93,6 +93,31 @@ def test_a_sign_that_begins_where_the_search_ends_is_not_found_by_its_beginning(
     similarity = answer.words[0].similarity
     assert similarity.best.max() >= answer.threshold, "it is as alike as a finding must be"
     assert list(answer) == []
+
+
+def test_a_finding_names_the_nearest_subtitle_that_mentions_it(
+    toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, stored: SpotOptions
+) -> None:
+    sign = next(one.span_ms for one in toy_world.truth if one.sign.word == "tree")
+    cues = tuple(
+        Subtitle(MillisSpan.of(sign.start + shift, sign.stop + shift), f"Tree {shift}.") for shift in (-1500, 300, 1600)
+    )
+    options = dataclasses.replace(stored, subtitles=cues)
+    (found,) = spot(toy_world.broadcast, ["tree"], dictionary=dictionary, model=model, options=options)
+    assert found.provenance.subtitle == cues[1]
+
+
+def test_only_synonyms_that_the_dictionary_has_are_looked_for(dictionary: signspot.Dictionary) -> None:
+    cue = Subtitle(MillisSpan.of(0, 2000), "An old tree.")
+    synonyms = Synonyms.of([(Word("tree"), Word("garden")), (Word("tree"), Word("oak"))])
+    options = dataclasses.replace(TRUSTED, subtitles=(cue,), synonyms=synonyms)
+    assert known_words([], dictionary, options) == ("garden", "tree")
+
+
+@pytest.mark.parametrize(("start_ms", "n_late"), [(5999, 0), (6000, 1)])
+def test_a_subtitle_that_begins_where_the_video_ends_is_late(start_ms: int, n_late: int) -> None:
+    cue = Subtitle(MillisSpan.of(start_ms, start_ms + 500), "The end.")
+    assert len(late_subtitles((cue,), 6000)) == n_late
 
 
 def test_without_words_all_that_the_subtitles_mention_are_searched(

@@ -359,6 +359,13 @@ def test_new_ids_never_take_the_place_of_lost_ones(version: str) -> None:
     assert after.tiers[1].annotations[0].annotation_id == "a4"
 
 
+def test_a_last_used_id_beyond_all_counting_is_no_reason_for_ids_like_it(tmp_path: Path) -> None:
+    new = new_eaf(tmp_path / "v.mp4", tmp_path / "v.eaf", date=datetime(2024, 1, 2))
+    xml = new.xml.replace(b">0</PROPERTY>", b">999999999999</PROPERTY>")
+    after = add_spottings(document_of(parse_xml(xml, "x", FormatError), "x"), [spotting(0, 9)])
+    assert after.tiers[0].annotations[0].annotation_id == "a1"
+
+
 def test_new_ids_pass_over_the_largest_ones_in_use() -> None:
     ids = fresh_ids("a", {"a999999999", "a1000000000", "b7", "a", "a1x"})
     assert [next(ids), next(ids)] == ["a1000000001", "a1000000002"]
@@ -374,11 +381,12 @@ def test_an_indented_file_stays_indented() -> None:
     assert lines[-1] == "</ANNOTATION_DOCUMENT>"
 
 
-def test_an_external_vocabulary_is_linked_so_that_elan_shows_it() -> None:
-    after = add_spottings(
-        document(), [spotting(0, 9, "house", type_id="7"), spotting(10, 19)], TierOptions(vocabulary=vocabulary())
-    )
+@pytest.mark.parametrize("version", ["2.8", "3.0"])
+def test_an_external_vocabulary_is_linked_so_that_elan_shows_it(version: str) -> None:
+    found = [spotting(0, 9, "house", type_id="7"), spotting(10, 19)]
+    after = add_spottings(document(version=version), found, TierOptions(vocabulary=vocabulary()))
     root = etree.fromstring(after.xml)
+    assert root.xpath("//@CVE_REF") == ["7"]
     assert [(a.value, a.cve_ref) for a in after.tiers[0].annotations] == [("HOUSE-A", "7"), ("apple", "")]
     assert root.find("CONTROLLED_VOCABULARY").attrib == {"CV_ID": "BSL", "EXT_REF": "er1"}
     reference = {"EXT_REF_ID": "er1", "TYPE": "ecv", "VALUE": "file:///D:/signs.ecv"}
