@@ -237,7 +237,7 @@ class _Search:
         """The lowest cosine that counted as found; where probabilities decide, that of the findings."""
         if self.least_presence is None:
             return self.threshold
-        found = (min(1.0, spotting.cosine) for answer in answers for spotting in answer.spottings)
+        found = (spotting.cosine for answer in answers for spotting in answer.spottings)
         return min(found, default=self.threshold)
 
     def answer(self, compared: SimilarityTrack, searched: tuple[MillisSpan, ...] | None = None) -> WordAnswer:
