@@ -17,7 +17,7 @@ from signspot.domain.recordings import Subtitle
 from signspot.domain.time import FRAME_MS, MillisSpan
 from signspot.domain.tracks import Pixels
 from signspot.domain.words import Word
-from signspot.files.atomic import atomic_output
+from signspot.formats.captions import write_subtitles
 from signspot.media.writer import VideoWriter
 
 SIDE = 256
@@ -76,7 +76,7 @@ def make_toy_world(folder: Path, seed: int = 0) -> ToyWorld:
     frames, truth = _broadcast(told, rng)
     broadcast, subtitles = folder / "broadcast.mp4", folder / "broadcast.vtt"
     _write(broadcast, frames)
-    _write_subtitles(subtitles, _subtitles(truth))
+    write_subtitles(_subtitles(truth), subtitles, overwrite=True)
     return ToyWorld(dictionary, broadcast, subtitles, truth)
 
 
@@ -132,13 +132,3 @@ def _write(path: Path, frames: list[Pixels]) -> None:
     with VideoWriter(path, width=SIDE, height=SIDE, overwrite=True) as writer:
         for number, pixels in enumerate(frames):
             writer.write(pixels, number * FRAME_MS)
-
-
-def _write_subtitles(path: Path, subtitles: tuple[Subtitle, ...]) -> None:
-    cues = (f"{_clock(s.span_ms.start)} --> {_clock(s.span_ms.stop)}\n{s.text}\n" for s in subtitles)
-    with atomic_output(path, overwrite=True) as temporary:
-        temporary.write_text("\n".join(("WEBVTT\n", *cues)), encoding="utf-8")
-
-
-def _clock(ms: int) -> str:
-    return f"{ms // 3600000:02}:{ms // 60000 % 60:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"

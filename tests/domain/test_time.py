@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis, Tolerance
+from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis, Tolerance, clock, cue_times
 
 times = st.lists(st.floats(0, 1e7), min_size=1, max_size=40).map(sorted)
 
@@ -76,3 +78,31 @@ def test_spans_that_touch_share_nothing() -> None:
 def test_a_span_before_the_video_is_widened_to_nothing() -> None:
     assert MillisSpan.of(-9000, -8000).padded(2000, 2000) == MillisSpan.of(0, 0)
     assert MillisSpan.of(-900, 100).padded(2000, 2000) == MillisSpan.of(0, 2100)
+
+
+@pytest.mark.parametrize(
+    ("ms", "digits", "said"),
+    [
+        (0, 0, "0:00"),
+        (59_600, 0, "0:59"),
+        (83_000, 0, "1:23"),
+        (3_600_000, 0, "1:00:00"),
+        (36_125_000, 0, "10:02:05"),
+        (0.3 * 1000, 1, "0:00.3"),
+        (1000 * 4.35, 2, "0:04.35"),
+        (59_990, 1, "0:59.9"),
+        (3_661_500, 1, "1:01:01.5"),
+        (-1, 0, "0:00"),
+        (-1_500, 0, "-0:01"),
+        (Fraction(7_000_000, 3), 3, "0:38:53.333"),
+        (1 << 53, 3, "2501999792:59:00.992"),
+    ],
+)
+def test_time_is_said_as_people_say_it(ms: float | Fraction, digits: int, said: str) -> None:
+    assert clock(ms, digits) == said
+
+
+def test_a_cue_is_shown_from_0_on_and_for_a_moment_at_least() -> None:
+    assert cue_times(MillisSpan(40, 680)) == "00:00:00.040 --> 00:00:00.680"
+    assert cue_times(MillisSpan(-167, -100)) == "00:00:00.000 --> 00:00:00.001"
+    assert cue_times(MillisSpan(0, 360_000_000)) == "00:00:00.000 --> 100:00:00.000"

@@ -85,24 +85,6 @@ def test_the_range_of_nothing_is_still_a_range() -> None:
     assert shown.low < 0 < shown.high
 
 
-@pytest.mark.parametrize(
-    ("seconds", "tenths", "said"),
-    [
-        (0, False, "0:00"),
-        (59.6, False, "1:00"),
-        (83, False, "1:23"),
-        (3600, False, "1:00:00"),
-        (36_125, False, "10:02:05"),
-        (0.3, True, "0:00.3"),
-        (59.99, True, "0:59.9"),
-        (3661.5, True, "1:01:01.5"),
-        (-1, False, "0:00"),
-    ],
-)
-def test_time_is_said_as_people_say_it(seconds: float, tenths: bool, said: str) -> None:
-    assert drawing.clock(seconds, tenths=tenths) == said
-
-
 @given(st.floats(0.01, 1e6), st.integers(2, 20))
 def test_an_axis_has_some_ticks_but_not_too_many(seconds: float, at_most: int) -> None:
     assert seconds / drawing.tick_step(seconds, at_most) <= at_most * 1.001

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.recordings import Subtitle
 from signspot.domain.time import MillisSpan
-from signspot.errors import OutputExists
+from signspot.errors import FormatError, OutputExists
 from signspot.formats.captions import write_subtitles
 from signspot.text.subtitles import read_subtitles
 
@@ -41,3 +41,11 @@ def test_an_existing_file_is_kept_unless_asked(tmp_path: Path) -> None:
 def test_no_cue_begins_before_the_video(tmp_path: Path) -> None:
     write_subtitles([Subtitle(MillisSpan.of(-167, 500), "hello")], tmp_path / "a.vtt")
     assert "00:00:00.000 --> 00:00:00.500\nhello" in (tmp_path / "a.vtt").read_text()
+
+
+def test_no_text_ends_its_cue_and_joined_characters_stay_joined(tmp_path: Path) -> None:
+    text = "a\r\n\r\nb\0\x0b\x85c --> <i> क्\u200dष"
+    write_subtitles([Subtitle(MillisSpan(0, 1), text)], tmp_path / "a.vtt")
+    assert (tmp_path / "a.vtt").read_text(encoding="utf-8").endswith("\na b c --&gt; &lt;i&gt; क्\u200dष\n")
+    with pytest.raises(FormatError, match="half a character"):
+        write_subtitles([Subtitle(MillisSpan(0, 1), "\ud800")], tmp_path / "b.vtt")

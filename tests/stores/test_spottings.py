@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signspot.domain.results import Spotting
-from signspot.domain.time import Millis, MillisSpan
+from signspot.domain.time import Millis, MillisSpan, clock
 from signspot.domain.words import Word
 from signspot.errors import FormatError, OutputExists
 from signspot.stores import spottings as parquet
@@ -25,7 +25,6 @@ from signspot.stores.spottings import (
     MAX_TEXT,
     STORED,
     Kind,
-    clock,
     read_spottings,
     spotting_record,
     write_spottings,
@@ -112,7 +111,7 @@ def test_other_programs_read_the_same_values(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == [column.name for column in COLUMNS]
     for row, values in zip(rows, expected, strict=True):
-        assert (row.pop("start"), row.pop("stop")) == (clock(int(row["start_ms"])), clock(int(row["stop_ms"])))
+        assert (row.pop("start"), row.pop("stop")) == (clock(int(row["start_ms"]), 3), clock(int(row["stop_ms"]), 3))
         assert row == {name: "" if value is None else str(value) for name, value in values.items()}
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.time import FRAME_MS
+from signspot.domain.recordings import Subtitle
+from signspot.domain.time import FRAME_MS, MillisSpan
 from signspot.domain.tracks import Pixels
+from signspot.formats.captions import write_subtitles
 from signspot.media.writer import VideoWriter
 
 SIDE = 48
@@ -76,8 +78,11 @@ def _episode(path: Path, rng: np.random.Generator) -> tuple[Signed, ...]:
         signed.append(Signed(str(word), start, len(frames)))
         frames += _still(_PAUSE, rng)
     write_video(path, frames)
-    cues = (f"{_clock(s.start - 16)} --> {_clock(s.stop + 16)}\nThe {s.word} is here.\n" for s in signed)
-    path.with_suffix(".vtt").write_text("\n".join(("WEBVTT\n", *cues)))
+    cues = (
+        Subtitle(MillisSpan((s.start - 16) * FRAME_MS, (s.stop + 16) * FRAME_MS), f"The {s.word} is here.")
+        for s in signed
+    )
+    write_subtitles(cues, path.with_suffix(".vtt"))
     return tuple(signed)
 
 
@@ -103,8 +108,3 @@ def write_video(path: Path, frames: Sequence[Pixels]) -> None:
 def _table(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     with path.open("w", newline="") as file:
         csv.writer(file).writerows((header, *rows))
-
-
-def _clock(frame: int) -> str:
-    ms = frame * FRAME_MS
-    return f"00:{ms // 60000:02}:{ms // 1000 % 60:02}.{ms % 1000:03}"

@@ -25,8 +25,8 @@ from signspot.cli.options import (
     Sureness,
     grouped,
 )
+from signspot.domain.time import clock
 from signspot.errors import one_line
-from signspot.stores.spottings import clock
 from signspot.workflows.batch import Outcome, SpotRequest, spot_files
 from signspot.workflows.outputs import SHARED, Outputs
 
@@ -149,7 +149,7 @@ def _likeliest(place: LikelyPlace | None, needed: float | None) -> str:
     if needed is not None and place.cosine >= needed:
         return f" (its likeliest place, {clock(place.time_ms)}, was given to another mention)"
     least = "" if needed is None else f", needed {needed:.3f}"
-    return f" (likeliest at {clock(place.time_ms)}: cosine {place.cosine:.3f}{least})"
+    return f" (likeliest at {clock(place.time_ms, 3)}: cosine {place.cosine:.3f}{least})"
 
 
 @dataclass(slots=True)

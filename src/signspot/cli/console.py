@@ -23,9 +23,9 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.domain.results import VideoAnswer, WordAnswer
+from signspot.domain.time import clock
 from signspot.errors import one_line
 from signspot.interrupts import at_interruption
-from signspot.stores.spottings import clock
 
 _DETAILED = 5  # words of which each is said how close it came
 
@@ -58,7 +58,7 @@ def print_answer(answer: VideoAnswer) -> None:
             is_number = heading in ("cosine", "presence")
             table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
         for one in found:
-            start, stop = clock(one.span_ms.start), clock(one.span_ms.stop)
+            start, stop = clock(one.span_ms.start, 3), clock(one.span_ms.stop, 3)
             sure = "?" if one.presence is None else f"{one.presence.probability:.0%}"
             cells = (start, stop, one.word, one.variant, f"{one.cosine:.3f}", sure, one.entry_id)
             table.add_row(*(Text(one_line(cell)) for cell in cells))

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from signspot.cli.console import Bars, print_json, progress_bars
 from signspot.cli.options import default_store
+from signspot.domain.time import clock
 from signspot.embedding.zoo import model_path
 from signspot.errors import InputError, one_line
 
@@ -240,7 +241,7 @@ def _watched(bars: Bars) -> Callable[[Moment], None]:
         bars.clear()
         scores = {"mAP": row.mean_ap, "R@5": row.recall_at_5, "localisation": row.localisation}
         scored = "".join(f", {name} {value:.4f}" for name, value in scores.items() if value is not None)
-        left = f", {_duration(moment.seconds_left)} left" if moment.seconds_left else ""
+        left = f", {clock(1000 * round(moment.seconds_left), hours=True)} left" if moment.seconds_left else ""
         typer.echo(f"epoch {moment.epoch + 1} of {moment.epochs}: loss {row.loss:.4f}{scored}{left}")
 
     return show
@@ -258,8 +259,3 @@ def _tell(line: str) -> None:
 
 def _cell(value: object) -> str:
     return "" if value is None else f"{value:.4f}" if isinstance(value, float) else str(value)
-
-
-def _duration(seconds: float) -> str:
-    minutes, whole = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{whole:02}"

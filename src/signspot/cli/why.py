@@ -9,7 +9,7 @@ import typer
 
 from signspot.cli.options import JSON, OVERWRITE, give_json, refuse_json, say
 from signspot.domain.results import Spotting
-from signspot.stores.spottings import clock
+from signspot.domain.time import clock
 from signspot.workflows.outputs import Why, WhyRequest
 from signspot.workflows.outputs import why as explain
 
@@ -37,7 +37,7 @@ def _facts(found: Why) -> Iterator[tuple[str, str]]:
     origin = one.provenance
     yield "id", one.spotting_id
     yield "sign", f"{one.word}, variant {one.variant or '(not said)'}" + (f", {one.type_id}" if one.type_id else "")
-    yield "where", f"{one.video_id}, {clock(one.span_ms.start)} to {clock(one.span_ms.stop)}, frame {one.frame}"
+    yield "where", f"{one.video_id}, {clock(one.span_ms.start, 3)} to {clock(one.span_ms.stop, 3)}, frame {one.frame}"
     said = {None: "", True: ": the video given is the same", False: ": the video given is ANOTHER one"}
     yield "video", f"sha256 {origin.media_sha256 or '(not known)'}{said[found.is_same_video]}"
     yield "found by", f"{origin.source}, model {origin.model or '(none)'}, {origin.fingerprint or 'no fingerprint'}"
@@ -49,7 +49,7 @@ def _facts(found: Why) -> Iterator[tuple[str, str]]:
     cue = origin.subtitle
     yield (
         "subtitle",
-        "(none)" if cue is None else f"{clock(cue.span_ms.start)} to {clock(cue.span_ms.stop)}: {cue.text}",
+        "(none)" if cue is None else f"{clock(cue.span_ms.start, 3)} to {clock(cue.span_ms.stop, 3)}: {cue.text}",
     )
     yield "cosine", f"{one.cosine:.4f}, from -1 to 1; no probability"
     certain = one.presence

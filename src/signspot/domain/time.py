@@ -1,4 +1,4 @@
-"""Time: half-open spans of frames and milliseconds, and the axis that joins them.
+"""Time: half-open spans of frames and milliseconds, the axis that joins them, and times for people.
 
 Frames are counted at 25 per second, as in the paper. A frame number never becomes a time by division: variable frame
 rates, dropped frames and start offsets make that wrong by many frames. `TimeAxis` holds the true time of every frame.
@@ -7,6 +7,7 @@ rates, dropped frames and start offsets make that wrong by many frames. `TimeAxi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NewType
 
 import numpy as np
@@ -14,6 +15,9 @@ import numpy.typing as npt
 
 FRAME_RATE = 25  # Paper 4.1: all footage is processed at 25 frames per second
 FRAME_MS = 1000 // FRAME_RATE  # 40 ms between two frames
+
+_EXACT = 3  # digits of a second: milliseconds
+_LONGEST_MS = 10**16  # what a damaged file may claim stays readable
 
 Millis = NewType("Millis", int)
 
@@ -146,3 +150,26 @@ class TimeAxis:
         if 0 < span.stop < len(self):
             stop = min(stop, max(self.time_of(span.stop), self.time_of(span.stop - 1) + 1))
         return MillisSpan.of(self.time_of(span.start), stop)
+
+
+def clock(time_ms: float | Fraction, digits: int = 0, *, hours: bool = False) -> str:
+    """A time as players show it, rounded down; hours where there are any, where asked for, and where it is exact.
+
+    >>> clock(232_900), clock(3_600_000), clock(3_960, 1), clock(4_000, hours=True)
+    ('3:52', '1:00:00', '0:03.9', '0:00:04')
+    >>> clock(3_723_004, 3), clock(-167, 3)
+    ('1:02:03.004', '-0:00:00.167')
+    """
+    # What computing with floats took from a whole millisecond is given back.
+    units = int(round(min(abs(Fraction(time_ms)), Fraction(_LONGEST_MS)), 3)) // 10 ** (3 - digits)
+    seconds, rest = divmod(units, 10**digits)
+    minutes, hour = seconds // 60 % 60, seconds // 3600
+    text = f"{hour}:{minutes:02}" if hour or hours or digits == _EXACT else f"{minutes}"
+    sign, fraction = "-" if time_ms < 0 and units else "", f".{rest:0{digits}}" if digits else ""
+    return f"{sign}{text}:{seconds % 60:02}{fraction}"
+
+
+def cue_times(span_ms: MillisSpan) -> str:
+    """When WebVTT shows a cue: never before 0:00, which no player reads, and for 1 ms at least, or it is never seen."""
+    start = max(0, span_ms.start)
+    return " --> ".join(clock(time, _EXACT).rjust(12, "0") for time in (start, max(start + 1, span_ms.stop)))

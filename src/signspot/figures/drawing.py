@@ -124,19 +124,6 @@ def pooled(
     return times[highest], values[highest]
 
 
-def clock(seconds: float, *, tenths: bool = False) -> str:
-    """Media time as people say it.
-
-    >>> clock(83), clock(3723), clock(1.25, tenths=True)
-    ('1:23', '1:02:03', '0:01.2')
-    """
-    units = int(max(0.0, seconds) * 10 + 1e-6) if tenths else 10 * round(max(0.0, seconds))
-    minutes, rest = divmod(units, 600)
-    hours, minutes = divmod(minutes, 60)
-    tail = f"{rest // 10:02}.{rest % 10}" if tenths else f"{rest // 10:02}"
-    return f"{hours}:{minutes:02}:{tail}" if hours else f"{minutes}:{tail}"
-
-
 def tick_step(seconds: float, at_most: int) -> float:
     """The round number of seconds between the ticks of an axis of `seconds` with at most that many."""
     return next((step for step in _TICK_STEPS if seconds / step <= at_most), seconds / at_most)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.results import WordAnswer
-from signspot.domain.time import FRAME_MS, MillisSpan, Tolerance
+from signspot.domain.time import FRAME_MS, MillisSpan, Tolerance, clock
 from signspot.domain.tracks import FloatArray, Pixels
 from signspot.errors import InputError
 from signspot.figures import drawing
@@ -70,7 +70,7 @@ def case_png(case: CaseFigure) -> bytes:
     spare = max(0.0, _LEAST_RANGE - (high - low)) / 2  # curves that hardly differ are drawn as flat as they are
     axes.set_ylim(low - spare, high + spare)
     _dress(axes, "media time", "cosine")
-    axes.xaxis.set_major_formatter(lambda value, _: drawing.clock(value, tenths=True))
+    axes.xaxis.set_major_formatter(lambda value, _: clock(1000 * value, 1))
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.03), fontsize=8, frameon=False, handlelength=1.8)
     return _png(figure)
 
@@ -208,7 +208,7 @@ def _paint(axes: Axes, panel: Panel, example: Example) -> None:
     axes.tick_params(labelsize=8, color=FAINT_INK, labelcolor=FAINT_INK)
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(FAINT_INK)
-    axes.xaxis.set_major_formatter(lambda value, _: drawing.clock(value))
+    axes.xaxis.set_major_formatter(lambda value, _: clock(1000 * round(value)))
     write_text(axes, 0, 1.05, panel.name, size=10, weight="bold", transform=axes.transAxes)
 
 

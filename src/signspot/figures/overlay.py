@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from signspot.domain.results import VideoAnswer, WordAnswer
+from signspot.domain.time import clock
 from signspot.domain.tracks import Pixels
 from signspot.figures import drawing
 from signspot.figures.drawing import FAINT_INK, FOUND, INK, OTHERS, UNSEARCHED, write_text
@@ -140,8 +141,8 @@ class Overlay:
         curves[[0, -1], seen] = 90  # a frame around what the lanes show
         curves[:, [seen.start, seen.stop]] = 90
         _draw_playhead(curves, now / self._duration_ms)
-        clock = _clock_face(drawing.clock(now / 1000, tenths=True))
-        self._canvas[top + 2 : top + 2 + len(clock), 6 : 6 + clock.shape[1]] = clock
+        face = _clock_face(clock(now, 1))
+        self._canvas[top + 2 : top + 2 + len(face), 6 : 6 + face.shape[1]] = face
 
 
 class _Lane:
@@ -239,7 +240,7 @@ def _timeline(words: tuple[WordAnswer, ...], duration_ms: int, row_height: int) 
     style: dict[str, Any] = {"size": 7, "color": FAINT_INK, "va": "bottom"}
     for tick in np.arange(0, 0.97 * seconds, step).tolist():
         side = "center" if tick else "left"
-        write_text(axes, tick, height - 2, drawing.clock(tick, tenths=step < 1), ha=side, **style)
+        write_text(axes, tick, height - 2, clock(1000 * tick, int(step < 1)), ha=side, **style)
     return _raster(axes)
 
 

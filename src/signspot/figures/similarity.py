@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
+from signspot.domain.time import clock
 from signspot.errors import InputError
 from signspot.figures import drawing
 from signspot.figures.drawing import FAINT_INK, FOUND, INK, shortened, write_text
@@ -119,7 +120,7 @@ def _set_ticks(axes: Axes, seconds: float, *, is_last: bool) -> None:
 
     step = drawing.tick_step(seconds, 14)
     axes.xaxis.set_major_locator(MultipleLocator(step))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: drawing.clock(value, tenths=step < 1)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: clock(1000 * value, int(step < 1))))
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.tick_params(labelsize=9, color=FAINT_INK, labelcolor=FAINT_INK)
     axes.spines[["top", "right"]].set_visible(False)
@@ -133,7 +134,7 @@ def _title(figure: Figure, answer: VideoAnswer, height: float) -> None:
     partial = f" · {answer.partial}" if answer.partial else ""
     models = dict.fromkeys(spotting.provenance.model for spotting in answer)
     by = f" · model {shortened(', '.join(models), 40)}" if models else ""
-    said = f"{shortened(answer.video_id, 80)} · {drawing.clock(answer.duration_ms / 1000)}{by}{partial}{more}"
+    said = f"{shortened(answer.video_id, 80)} · {clock(1000 * round(answer.duration_ms / 1000))}{by}{partial}{more}"
     write_text(figure, _LEFT / _WIDTH, 1 - 0.12 / height, said, size=10, color=FAINT_INK, va="top")
 
 

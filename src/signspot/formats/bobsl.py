@@ -9,7 +9,6 @@ readers ignore. `import_corpus` makes a corpus of ours from such a file and the 
 from __future__ import annotations
 
 import dataclasses
-import html
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from signspot.domain.recordings import Episode, Subtitle
 from signspot.domain.time import FRAME_MS, Millis, MillisSpan
 from signspot.domain.words import Vocabulary, Word, normalise
 from signspot.errors import FormatError
-from signspot.files.atomic import atomic_output, explained, refuse_existing
+from signspot.files.atomic import explained, refuse_existing
 from signspot.files.intake import (
     RECORDING_SUFFIXES,
     Found,
@@ -32,9 +31,9 @@ from signspot.files.intake import (
 )
 from signspot.files.json import Node, parse_json, write_json
 from signspot.files.pickles.door import read_metadata
+from signspot.formats.captions import write_subtitles
 from signspot.formats.challenge import challenge_spans
 from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, write_corpus_manifest
-from signspot.stores.spottings import cue_times
 
 # What annotators mark that is no word: kept out of the vocabulary.
 NO_WORDS = frozenset(("_fingerspelling", "_nosigning", "_pointing", "_lexical_signing"))
@@ -534,12 +533,5 @@ def _write_subtitles(subtitles: Subtitles, folder: Path, *, overwrite: bool) -> 
         raise explained(error, folder) from error
     for video_id, cues in subtitles.items():
         path = written[video_id] = folder / f"{video_id}.vtt"
-        with atomic_output(path, overwrite=overwrite) as temporary:
-            temporary.write_text("\n\n".join(("WEBVTT", *map(_vtt, cues))) + "\n", encoding="utf-8", newline="\n")
+        write_subtitles(cues, path, overwrite=overwrite)
     return written
-
-
-def _vtt(cue: Subtitle) -> str:
-    # A control character may end a line, or the whole file, in one player or another.
-    text = "".join(c if c.isprintable() else " " for c in cue.text)
-    return f"{cue_times(cue.span_ms)}\n{html.escape(' '.join(text.split()), quote=False)}"

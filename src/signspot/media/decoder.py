@@ -27,7 +27,7 @@ from av.video.frame import VideoFrame
 from av.video.reformatter import VideoReformatter
 from av.video.stream import VideoStream
 
-from signspot.domain.time import FRAME_MS
+from signspot.domain.time import FRAME_MS, clock
 from signspot.domain.tracks import CLIP_LENGTH, Pixels
 from signspot.errors import EnvironmentProblem, VideoError, readable_size
 from signspot.media.frames import cut_square, shape_frame
@@ -42,7 +42,6 @@ from signspot.media.video import (
     ReadRequest,
     VideoInfo,
     claim_of,
-    clock,
     measure,
     open_media,
     partial_of,

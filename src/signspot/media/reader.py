@@ -31,12 +31,12 @@ from typing import Self
 import numpy as np
 
 from signspot.domain.recordings import SignerBox
-from signspot.domain.time import TimeAxis
+from signspot.domain.time import TimeAxis, clock
 from signspot.domain.tracks import FrameShape
 from signspot.errors import EnvironmentProblem, SignspotError, VideoError
 from signspot.media import messages
 from signspot.media.decoder import Decoder
-from signspot.media.video import Frame, Limits, Outcome, ReadReport, ReadRequest, VideoInfo, clock, open_media
+from signspot.media.video import Frame, Limits, Outcome, ReadReport, ReadRequest, VideoInfo, open_media
 
 _DEFAULT_LIMITS = Limits()
 

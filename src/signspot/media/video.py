@@ -16,7 +16,7 @@ from av.container import InputContainer
 from av.video.stream import VideoStream
 
 from signspot.domain.recordings import SignerBox
-from signspot.domain.time import FRAME_RATE, TimeAxis
+from signspot.domain.time import FRAME_RATE, TimeAxis, clock
 from signspot.domain.tracks import FrameShape, Pixels
 from signspot.errors import VideoError
 
@@ -273,21 +273,8 @@ def partial_of(findings: Findings, claim: Claim) -> str:
     if not total_ms and (findings.is_cut or findings.stopped or unsure):
         return f"partial, {clock(got_ms)} of an unknown length"
     whole_ms = max(total_ms or 0.0, findings.pictures_end_ms)
-    tenths = clock(got_ms) == clock(whole_ms)
-    return f"partial, {clock(got_ms, tenths=tenths)} of {clock(whole_ms, tenths=tenths)}"
-
-
-def clock(time_ms: float, *, tenths: bool = False) -> str:
-    """Media time as a player shows it, rounded down.
-
-    >>> clock(232_900), clock(3_600_000), clock(3_960, tenths=True)
-    ('3:52', '1:00:00', '0:03.9')
-    """
-    seconds, rest_ms = divmod(int(max(0.0, time_ms) + 1e-6), 1000)
-    minutes, second = divmod(seconds, 60)
-    hours, minute = divmod(minutes, 60)
-    text = f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-    return f"{text}.{rest_ms // 100}" if tenths else text
+    digits = int(clock(got_ms) == clock(whole_ms))
+    return f"partial, {clock(got_ms, digits)} of {clock(whole_ms, digits)}"
 
 
 def _pictures_end_ms(name: str, stream: VideoStream) -> float | None:

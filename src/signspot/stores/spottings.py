@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from signspot.domain.recordings import Subtitle
 from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer
-from signspot.domain.time import Millis, MillisSpan
+from signspot.domain.time import Millis, MillisSpan, clock
 from signspot.domain.words import Word
 from signspot.errors import FormatError, readable_size
 from signspot.files.atomic import atomic_output
@@ -160,22 +160,6 @@ def spotting_of(record: Mapping[str, object]) -> Spotting:
     _check_texts(tuple(text.values()))
     _check_numbers(spotting)
     return spotting
-
-
-def clock(time_ms: int) -> str:
-    """A time as people write it.
-
-    >>> clock(3_723_004), clock(-167)
-    ('1:02:03.004', '-0:00:00.167')
-    """
-    minutes, ms = divmod(abs(time_ms), 60_000)
-    return f"{'-' if time_ms < 0 else ''}{minutes // 60}:{minutes % 60:02}:{ms // 1000:02}.{ms % 1000:03}"
-
-
-def cue_times(span_ms: MillisSpan) -> str:
-    """When WebVTT shows a cue: never before 0:00, which no player reads, and for 1 ms at least, or it is never seen."""
-    start = max(0, span_ms.start)
-    return f"{clock(start).rjust(12, '0')} --> {clock(max(start + 1, span_ms.stop)).rjust(12, '0')}"
 
 
 def _check_texts(texts: tuple[str, ...]) -> None:
@@ -315,7 +299,7 @@ def _write_csv(rows: Iterable[tuple[Cell, ...]], temporary: Path, path: Path) ->
 def _csv_row(row: tuple[Cell, ...]) -> list[Cell]:
     cells = [guarded(cell) if isinstance(cell, str) else cell for cell in row]
     start_ms, stop_ms = row[_CLOCKS_AT - 2 : _CLOCKS_AT]
-    return [*cells[:_CLOCKS_AT], clock(int(start_ms or 0)), clock(int(stop_ms or 0)), *cells[_CLOCKS_AT:]]
+    return [*cells[:_CLOCKS_AT], clock(int(start_ms or 0), 3), clock(int(stop_ms or 0), 3), *cells[_CLOCKS_AT:]]
 
 
 def _read_csv(path: Path) -> Iterator[Spotting]:

@@ -37,7 +37,7 @@ from pathlib import Path
 from charset_normalizer import from_bytes
 
 from signspot.domain.recordings import Subtitle
-from signspot.domain.time import MillisSpan
+from signspot.domain.time import MillisSpan, clock
 from signspot.errors import InputError, SubtitleError, one_line, readable_size
 from signspot.text.subtitle_formats import (
     Cue,
@@ -209,10 +209,11 @@ def _retiming(
     # A header that would put cues before the video belongs to another version of the programme.
     start = source.start_of_programme_ms if source.start_of_programme_ms <= first else 0
     if start:
-        warnings.note(f"its header says that the programme starts at {clock(start)}: times count from there")
+        at = clock(start, hours=True)
+        warnings.note(f"its header says that the programme starts at {at}: times count from there")
     elif first >= _LATE_START_MS:
         moved = "if that is a time code, move them with --shift (-36000 for ten hours)"
-        warnings.note(f"its first cue is at {clock(first)}: {moved}")
+        warnings.note(f"its first cue is at {clock(first, hours=True)}: {moved}")
     return Retiming(start, scale, options.shift_ms)
 
 
@@ -298,7 +299,7 @@ class Warnings:
 
 
 def _named(cue: Cue | Unreadable) -> str:
-    return f"cue {cue.number}{f' ({clock(cue.start_ms)})' if isinstance(cue, Cue) else ''}"
+    return f"cue {cue.number}{f' ({clock(cue.start_ms, hours=True)})' if isinstance(cue, Cue) else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,16 +323,6 @@ class Placed:
     stop: int
     lines: tuple[str, ...]
     cues: tuple[Cue, ...]
-
-
-def clock(time_ms: Exact) -> str:
-    """A time as people write it.
-
-    >>> clock(3_723_500)
-    '1:02:03'
-    """
-    seconds = min(round(max(time_ms, -time_ms)), 10**12) // 1000
-    return f"{'-' if time_ms < 0 else ''}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def place(cue: Cue, lines: tuple[str, ...], retiming: Retiming, warnings: Warnings) -> Placed | None:
@@ -467,7 +458,7 @@ def _without_overlaps(cues: list[Placed], warnings: Warnings) -> list[Placed]:
             kept[-1:] = [replace(kept[-1], stop=cue.start), cue]
     if cut:
         first = cut[0].cues[0]
-        where = f"first: cue {first.number} ({clock(first.start_ms)})"
+        where = f"first: cue {first.number} ({clock(first.start_ms, hours=True)})"
         warnings.note(f"{len(cut)} cues overlap the next one: their ends were cut back ({where})")
     return kept
 

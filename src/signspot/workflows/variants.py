@@ -12,7 +12,7 @@ import numpy as np
 
 from signspot.domain.recordings import Variant
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import MillisSpan
+from signspot.domain.time import MillisSpan, clock
 from signspot.domain.tracks import EmbeddingTrack, FloatArray
 from signspot.domain.words import Word
 from signspot.embedding.model import Progress
@@ -29,7 +29,7 @@ from signspot.spotting.variants import (
     recurring_windows,
     variant_at,
 )
-from signspot.stores.spottings import clock, spotting_record, write_spottings
+from signspot.stores.spottings import spotting_record, write_spottings
 from signspot.workflows.footage import (
     Evidence,
     EvidenceOptions,
@@ -393,8 +393,8 @@ def _cells(row: _Row, one: Evidence, folder: Path) -> tuple[str, ...]:
         row.margin,
         f"{spotting.cosine:.4f}",
         spotting.video_id,
-        clock(span.start),
-        clock(span.stop),
+        clock(span.start, 3),
+        clock(span.stop, 3),
         str(span.start),
         str(span.stop),
         one.occurrence.episode.signer,
