@@ -22,10 +22,10 @@ from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow,
 from torch import Tensor, nn
 
 from signspot.domain.recordings import SignerBox
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape, Pixels
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape, Ints, Pixels
 from signspot.embedding.zoo import model_path
 from signspot.evaluation.protocol import Gallery, ProtocolOptions, ProtocolScores, TestPassage, score_passages
-from signspot.evaluation.ranking import Ints, ranks
+from signspot.evaluation.ranking import ranks
 from signspot.media.frames import centred_clip, cut_square, shape_frame
 from signspot.media.reader import VideoReader
 from signspot.models.backends import Program, TorchBackend

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from experiments.lib.data_sets import SignedSentence
 
-from signspot.domain.tracks import FloatArray
-from signspot.evaluation.ranking import Bools, Floats, Ints, average_precision, class_means, ranks
+from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
+from signspot.evaluation.ranking import average_precision, class_means, ranks
 
 SLACK = 1  # frames beside a word that count as found
 

@@ -20,9 +20,8 @@ import torch
 from experiments.lib.data_sets import SignedSentence, SignedWord
 from trajectories import Postures, Projection, changed, frames_of, token, windows
 
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray
+from signspot.domain.tracks import CLIP_LENGTH, Bools, FloatArray
 from signspot.domain.words import Synonyms, Vocabulary, Word
-from signspot.evaluation.ranking import Bools
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head import TrainingData, make_lesson, train_head
 from signspot.learning.material import Material, Passages

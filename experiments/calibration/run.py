@@ -22,8 +22,8 @@ from joint_model import JointModel, entry_vectors, learned, track_of
 from signspot.domain.recordings import Annotation, Dictionary
 from signspot.domain.results import Provenance, VideoAnswer, WordAnswer
 from signspot.domain.time import FRAME_MS, FrameSpan
+from signspot.domain.tracks import Floats
 from signspot.evaluation.calibration import Calibration, PresenceFit, Reliability, reliability
-from signspot.evaluation.ranking import Floats
 from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_calibration
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.spotting.peaks import Refinement, limited_to, refined_span

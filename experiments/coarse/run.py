@@ -23,7 +23,7 @@ from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow,
 
 from signspot.domain.recordings import Episode
 from signspot.domain.time import FRAME_MS, TimeAxis
-from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, WindowGrid
+from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Floats, WindowGrid
 from signspot.domain.words import Word
 from signspot.embedding.pictures import (
     CoarseOptions,
@@ -39,7 +39,6 @@ from signspot.embedding.pictures import (
 from signspot.embedding.zoo import model_path
 from signspot.evaluation.intervals import Interval, mean_interval, ratio_interval
 from signspot.evaluation.localisation import Footage, is_near, spotting_benchmark
-from signspot.evaluation.ranking import Floats
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.models.embedders import VideoEmbedder, embedder_from_checkpoint
 from signspot.spotting.peaks import find_peaks

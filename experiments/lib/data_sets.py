@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from signspot.domain.landmarks import in_picture_heights
 from signspot.domain.time import FRAME_RATE, FrameSpan
-from signspot.domain.tracks import LANDMARK_DIM, FloatArray
+from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats
 from signspot.domain.words import Word, normalise
 from signspot.errors import FormatError, InputError
-from signspot.evaluation.ranking import Bools, Floats, Scores, average_precision, ranks
+from signspot.evaluation.ranking import Scores, average_precision, ranks
 from signspot.files.tables import Fields, Record, csv_records
 
 NATIVE_RATE = 30  # frames a second of the recordings

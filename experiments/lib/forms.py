@@ -11,16 +11,15 @@ import numpy as np
 
 from signspot.domain.landmarks import in_picture_heights
 from signspot.domain.recordings import Dictionary, Entry
-from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import LANDMARK_DIM, FloatArray
+from signspot.domain.time import FrameSpan, Progress
+from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats, Ints
 from signspot.domain.words import Word
 from signspot.embedding.detector import LandmarkOptions
 from signspot.embedding.entries import FilledShelf
 from signspot.embedding.landmarks import landmark_file_of, landmarks_of
-from signspot.embedding.model import LEFT_OUT, Progress, store_at
+from signspot.embedding.model import LEFT_OUT, store_at
 from signspot.errors import DictionaryError, FormatError, VideoError
 from signspot.evaluation.calibration import Logistic, fit_logistic
-from signspot.evaluation.ranking import Bools, Floats, Ints
 from signspot.files.arrays import Arrays, ArraysKind, load_arrays, save_arrays
 from signspot.media.trim import trim_by_landmarks
 from signspot.spotting.friends import Relation, Shelf, words_of, worth_showing

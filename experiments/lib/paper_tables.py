@@ -28,12 +28,12 @@ import numpy.typing as npt
 from signspot.cli.console import progress_bars
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Floats, Ints, Vectors
 from signspot.domain.words import Synonyms, Vocabulary
 from signspot.errors import FormatError, InputError, SignspotError
 from signspot.evaluation.intervals import Interval, class_interval, mean_interval
 from signspot.evaluation.protocol import ProtocolScores
-from signspot.evaluation.ranking import Floats, Ints, class_means
+from signspot.evaluation.ranking import class_means
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.files.json import read_json, write_json
 from signspot.learning.clips import ClipPlace, RecordedClips
@@ -44,7 +44,6 @@ from signspot.learning.material import (
     LabelledPassage,
     Material,
     PassageOptions,
-    Track,
     WordSplit,
     labelled_passages,
     passage_columns,
@@ -640,7 +639,7 @@ def _claim(parts: Path, trunk: LandmarkEmbedder) -> None:
     write_json(trunk.trunk_fingerprint, card, overwrite=True)
 
 
-class _TrackFiles(Sequence[Track]):
+class _TrackFiles(Sequence[Vectors]):
     """Tracks in files of their own, opened when they are used: there are more than a process may have open."""
 
     def __init__(self, paths: tuple[Path, ...]) -> None:
@@ -650,13 +649,13 @@ class _TrackFiles(Sequence[Track]):
         return len(self._paths)
 
     @overload
-    def __getitem__(self, number: int) -> Track: ...
+    def __getitem__(self, number: int) -> Vectors: ...
     @overload
-    def __getitem__(self, number: slice) -> Sequence[Track]: ...
-    def __getitem__(self, number: int | slice) -> Track | Sequence[Track]:
+    def __getitem__(self, number: slice) -> Sequence[Vectors]: ...
+    def __getitem__(self, number: int | slice) -> Vectors | Sequence[Vectors]:
         if isinstance(number, slice):
             return _TrackFiles(self._paths[number])
-        rows: Track = np.load(self._paths[number], mmap_mode="r", allow_pickle=False)
+        rows: Vectors = np.load(self._paths[number], mmap_mode="r", allow_pickle=False)
         return rows
 
 

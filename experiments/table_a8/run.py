@@ -18,6 +18,8 @@ from time import process_time
 import numpy as np
 import torch
 
+from signspot.domain.tracks import Floats
+
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the clips are drawn as for the trunk that is shipped
 
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, world_name, write_results
@@ -26,7 +28,6 @@ from world_trunk.train import Task, annotated, drawn
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
 from signspot.evaluation.intervals import Interval, class_interval, mean_interval
-from signspot.evaluation.ranking import Floats
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.files.json import read_json, write_json
 from signspot.learning.clips import RecordedClips

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from signspot.domain.tracks import FloatArray
+from signspot.domain.tracks import FloatArray, Ints
 from signspot.evaluation.protocol import Gallery, TestPassage
-from signspot.evaluation.ranking import Ints
 
 
 def unit_rows(rng: np.random.Generator, n: int, d: int = 16) -> FloatArray:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from signspot.domain.tracks import Bools, Floats
 from signspot.domain.words import Word
 from signspot.errors import InputError
 from signspot.evaluation.calibration import (
@@ -20,7 +21,6 @@ from signspot.evaluation.calibration import (
     non_decreasing,
     probabilities,
 )
-from signspot.evaluation.ranking import Bools, Floats
 
 
 def examples(n: int = 4000, seed: int = 0) -> tuple[Floats, Bools]:

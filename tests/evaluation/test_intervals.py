@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signspot.domain.tracks import Ints
 from signspot.errors import InputError
 from signspot.evaluation.calibration import expected_calibration_error
 from signspot.evaluation.intervals import (
@@ -16,7 +17,7 @@ from signspot.evaluation.intervals import (
     statistic_interval,
     unit_interval,
 )
-from signspot.evaluation.ranking import Ints, class_means
+from signspot.evaluation.ranking import class_means
 
 MANY = BootstrapOptions(draws=4000)
 

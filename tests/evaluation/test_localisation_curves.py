@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from signspot.domain.time import Tolerance
+from signspot.domain.tracks import Bools
 from signspot.errors import InputError
 from signspot.evaluation.localisation import Footage, detection_curve, false_alarms_per_hour, spotting_benchmark
-from signspot.evaluation.ranking import Bools
 
 detections = st.lists(st.tuples(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 0.75, 1.0]), st.booleans()), max_size=15)
 

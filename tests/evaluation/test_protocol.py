@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
 from signspot.domain.time import Tolerance
+from signspot.domain.tracks import Ints
 from signspot.errors import InputError
 from signspot.evaluation.protocol import Gallery, ProtocolOptions, TestPassage, score_passages
-from signspot.evaluation.ranking import Ints
 from tests.evaluation.embedded import random_gallery, random_passages, true_passages, unit_rows
 
 AXES = np.eye(6, dtype=np.float32)

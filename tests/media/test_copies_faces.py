@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from signspot.domain.time import FrameSpan
+from signspot.domain.tracks import Floats
 from signspot.errors import MissingExtra
 from signspot.media import copies as faces
-from signspot.media.copies import FACE_DIM, FaceReader, Vector, face_groups, middle
+from signspot.media.copies import FACE_DIM, FaceReader, face_groups, middle
 
 needs_sklearn = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="needs the extra 'faces'")
 needs_faces = pytest.mark.skipif(
@@ -22,7 +23,7 @@ needs_faces = pytest.mark.skipif(
 )
 
 
-def people(counts: tuple[int, ...], seed: int = 0) -> list[Vector]:
+def people(counts: tuple[int, ...], seed: int = 0) -> list[Floats]:
     """Vectors of persons as far apart as the network puts them, and as different as pictures of one person are."""
     rng = np.random.default_rng(seed)
     made = []
@@ -35,7 +36,7 @@ def people(counts: tuple[int, ...], seed: int = 0) -> list[Vector]:
 @needs_sklearn
 @pytest.mark.parametrize("counts", [(5, 3, 2), (30,), (2, 2), (7, 6, 5, 4, 3, 2)])
 def test_every_person_is_a_group_and_larger_groups_come_first(counts: tuple[int, ...]) -> None:
-    vectors: list[Vector | None] = [*people(counts)]
+    vectors: list[Floats | None] = [*people(counts)]
     groups = face_groups(vectors)
     sizes = sorted((groups.count(number) for number in set(groups)), reverse=True)
     assert sizes == sorted(counts, reverse=True)
@@ -54,7 +55,7 @@ def test_clips_without_a_face_or_with_a_face_seen_once_are_in_no_group() -> None
 
 @needs_sklearn
 def test_groups_are_the_same_when_there_are_too_many_for_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors: list[Vector | None] = [*people((9, 8, 7, 6))]
+    vectors: list[Floats | None] = [*people((9, 8, 7, 6))]
     order = np.random.default_rng(1).permutation(len(vectors))
     mixed = [vectors[place] for place in order]
     at_once = face_groups(mixed)

@@ -3,15 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from signspot.world.lexicon import (
-    LOCATIONS,
-    ORIENTATIONS,
-    SHAPES,
-    Floats,
-    location_point,
-    orientation_angles,
-    shape_angles,
-)
+from signspot.domain.tracks import Floats
+from signspot.world.lexicon import LOCATIONS, ORIENTATIONS, SHAPES, location_point, orientation_angles, shape_angles
 from signspot.world.people import Camera, Carriage, Proportions, arm_joints, hand_points, landmarks, turned
 from signspot.world.settings import chance
 

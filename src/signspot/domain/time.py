@@ -6,6 +6,7 @@ rates, dropped frames and start offsets make that wrong by many frames. `TimeAxi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NewType
@@ -20,6 +21,8 @@ _EXACT = 3  # digits of a second: milliseconds
 _LONGEST_MS = 10**16  # what a damaged file may claim stays readable
 
 Millis = NewType("Millis", int)
+Progress = Callable[[str, float, float | None], None]  # what is going on, how much is done, how much there is if known
+MediaProgress = Callable[[float, float | None], None]  # called with media time done and, if known, expected, both in ms
 
 
 @dataclass(frozen=True, slots=True, order=True)

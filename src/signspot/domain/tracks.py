@@ -16,6 +16,9 @@ CLIP_LENGTH = 16  # Paper 3.2: the trunk takes 16 frames
 LANDMARK_DIM = 258  # pose 33 x (x, y, z, visibility) + two hands of 21 x (x, y, z)
 
 FloatArray = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Vectors = npt.NDArray[np.float32] | npt.NDArray[np.float16]  # halves where they lie on the disk
 Pixels = npt.NDArray[np.uint8]
 

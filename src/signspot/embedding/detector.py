@@ -13,7 +13,7 @@ import select
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -24,6 +24,7 @@ import numpy as np
 
 from signspot.domain.landmarks import POSE_NUMBERS, SignerLandmarks
 from signspot.domain.recordings import SignerBox
+from signspot.domain.time import MediaProgress
 from signspot.domain.tracks import LANDMARK_DIM, FloatArray, LandmarkTrack, Pixels
 from signspot.embedding.detector_child import ANSWER_BYTES, PICTURE_SIZE
 from signspot.errors import EnvironmentProblem, MissingExtra, VideoError
@@ -32,8 +33,6 @@ from signspot.media.reader import VideoReader
 from signspot.media.video import Frame, ReadReport
 
 _LONGEST_SIDE = 1920  # pixels: larger pictures cost time and show no more
-
-Progress = Callable[[float, float | None], None]  # called with media time done and, if known, expected, both in ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class FoundLandmarks:
 
 
 def find_landmarks(
-    path: Path, options: LandmarkOptions = LandmarkOptions(), progress: Progress | None = None
+    path: Path, options: LandmarkOptions = LandmarkOptions(), progress: MediaProgress | None = None
 ) -> FoundLandmarks:
     """Find the signer's body and hands in every frame of a video, in fractions of the whole picture."""
     with VideoReader(path, isolated=options.isolated) as reader, LandmarkDetector(path) as detector:
@@ -66,7 +65,7 @@ def find_landmarks(
     return FoundLandmarks(SignerLandmarks(track, info.width, info.height), report)
 
 
-def _reported(reader: VideoReader, progress: Progress | None) -> Iterator[Frame]:
+def _reported(reader: VideoReader, progress: MediaProgress | None) -> Iterator[Frame]:
     for frame in reader:
         yield frame
         if progress is not None:

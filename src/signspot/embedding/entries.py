@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from signspot.domain.recordings import Dictionary, Entry, SignerBox
-from signspot.domain.time import FRAME_RATE
+from signspot.domain.time import FRAME_RATE, Progress
 from signspot.domain.tracks import (
     CLIP_LENGTH,
     Embedder,
     FloatArray,
     FrameShape,
+    Ints,
     Pixels,
     SimilarityTrack,
     StagedEmbedder,
@@ -28,7 +28,6 @@ from signspot.domain.words import Word
 from signspot.embedding.model import (
     LEFT_OUT,
     LONGEST_SECONDS,
-    Progress,
     RecordedSign,
     SignEmbedder,
     damage_of,
@@ -341,8 +340,7 @@ def _one_vector(clips: Pixels, model: Embedder) -> FloatArray:
 # embedded once with each view, and whichever resembles a window most counts.
 
 
-Clips = npt.NDArray[np.uint8] | FloatArray
-Ints = npt.NDArray[np.int64]
+Clips = Pixels | FloatArray
 
 
 def frames_at_rate(rate: float, length: int = CLIP_LENGTH) -> Ints:

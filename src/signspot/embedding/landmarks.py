@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,23 @@ import numpy.typing as npt
 
 from signspot.domain.landmarks import HAND_NUMBERS, POSE_NUMBERS, SignerLandmarks, in_picture_heights
 from signspot.domain.recordings import Entry, Episode, SignerBox
-from signspot.domain.time import FRAME_MS, FRAME_RATE, FrameSpan
-from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, EmbeddingTrack, FloatArray, LandmarkTrack, WindowGrid
+from signspot.domain.time import FRAME_MS, FRAME_RATE, FrameSpan, MediaProgress, Progress
+from signspot.domain.tracks import (
+    CLIP_LENGTH,
+    LANDMARK_DIM,
+    Bools,
+    EmbeddingTrack,
+    FloatArray,
+    Floats,
+    LandmarkTrack,
+    WindowGrid,
+)
 from signspot.domain.words import Word
 from signspot.embedding.detector import LandmarkOptions, detector_name, find_landmarks
 from signspot.embedding.model import (
     FEWEST_FRAMES,
     LONGEST_SECONDS,
     NO_MOTION,
-    Progress,
     RecordedSign,
     VideoTrack,
     damage_of,
@@ -188,9 +196,6 @@ _DIRECTIONS = np.stack(
     [np.cos(np.arange(16) * np.pi / 16), np.sin(np.arange(16) * np.pi / 16)]
 )  # (2, 16), of a half turn
 _FEWEST = 5  # frames: fewer are a mistake of the detector
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 def sign_window(points: FloatArray) -> FloatArray:
@@ -502,7 +507,7 @@ def _signer(track: EmbeddingTrack, video: Path, options: LandmarkOptions) -> Sig
     return SignerLandmarks(LandmarkTrack(video.stem, track.axis, points), info.width, info.height)
 
 
-def _in_frames(video: Path, progress: Progress | None) -> Callable[[float, float | None], None] | None:
+def _in_frames(video: Path, progress: Progress | None) -> MediaProgress | None:
     """Report media time as frames: their number in a second is what tells a fast machine from a slow one."""
     if progress is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,9 +90,6 @@ def damage_of(path: Path, partial: str, warnings: Sequence[str]) -> tuple[str, .
 def too_short(n_frames: int) -> str:
     """What is wrong with a clip of so many frames."""
     return f"is too short ({n_frames} frame{'s' * (n_frames != 1)}, {n_frames / FRAME_RATE:.1f} s)"
-
-
-Progress = Callable[[str, float, float | None], None]  # what is going on, how much is done, how much there is if known
 
 
 @dataclass(frozen=True, slots=True)

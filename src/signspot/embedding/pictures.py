@@ -6,7 +6,7 @@ Frames are read one at a time and the vectors of finished windows go to the disk
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox
-from signspot.domain.time import FRAME_MS
+from signspot.domain.time import FRAME_MS, MediaProgress, Progress
 from signspot.domain.tracks import (
     CLIP_LENGTH,
     Embedder,
     EmbeddingTrack,
     EntryVectors,
     FloatArray,
+    Ints,
     LandmarkTrack,
     Pixels,
     StagedEmbedder,
@@ -31,7 +32,6 @@ from signspot.domain.tracks import (
 from signspot.domain.words import Word
 from signspot.embedding.model import (
     LEFT_OUT,
-    Progress,
     Stage,
     VideoTrack,
     filed_under,
@@ -59,7 +59,6 @@ LONGEST_ENTRY_FRAMES = 25 * 120  # a dictionary clip shows one sign: two minutes
 
 Numbers = npt.NDArray[Any]  # what is known of one frame: pixels, landmarks
 Sampling = Literal["random", "consecutive"]
-MediaProgress = Callable[[float, float | None], None]  # called with media time done and, if known, expected, both in ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +261,7 @@ def _reported(reader: VideoReader, progress: MediaProgress | None) -> Iterator[P
 _WINDOWS_PER_BATCH = 8
 _ROWS_AT_ONCE = 4096
 
-Starts = npt.NDArray[np.int64]  # (n,) first frames of windows, rising
+Starts = Ints  # (n,) first frames of windows, rising
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -532,7 +531,7 @@ def _asked_for(track: EmbeddingTrack, episode: Episode, model: Embedder, options
     return with_head(named, model) if isinstance(model, StagedEmbedder) and not track.unit_rows else as_stored(named)
 
 
-def _in_windows(episode: Episode, stride: int, progress: Progress | None) -> Callable[[float, float | None], None]:
+def _in_windows(episode: Episode, stride: int, progress: Progress | None) -> MediaProgress:
     """Report media time as windows: their number in a second is what tells a fast machine from a slow one."""
     step, window_ms = f"reading the windows of {episode.video.name}", FRAME_MS * stride
 

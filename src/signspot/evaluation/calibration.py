@@ -12,10 +12,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.tracks import FloatArray
+from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
 from signspot.domain.words import Word
 from signspot.errors import InputError
-from signspot.evaluation.ranking import Bools, Floats, Ints
 
 N_BINS = 10
 Binning = Literal["equal width", "equal count"]

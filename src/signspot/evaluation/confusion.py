@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from signspot.domain.tracks import FloatArray
+from signspot.domain.tracks import FloatArray, Floats, Ints
 from signspot.errors import InputError
 from signspot.evaluation.intervals import BootstrapOptions, Interval, ratio_interval
-from signspot.evaluation.ranking import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)

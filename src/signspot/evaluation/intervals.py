@@ -20,8 +20,9 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.tracks import Floats, Ints
 from signspot.errors import InputError
-from signspot.evaluation.ranking import Floats, Ints, class_means
+from signspot.evaluation.ranking import class_means
 
 _CELLS = 4_000_000  # of the tables that are in memory at once
 

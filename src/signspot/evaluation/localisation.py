@@ -10,9 +10,9 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from signspot.domain.time import Tolerance
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray
+from signspot.domain.tracks import CLIP_LENGTH, Bools, FloatArray, Floats, Ints
 from signspot.errors import InputError
-from signspot.evaluation.ranking import Bools, ClassMeans, Floats, Ints
+from signspot.evaluation.ranking import ClassMeans
 
 
 @dataclass(frozen=True, slots=True)

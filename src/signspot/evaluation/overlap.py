@@ -20,9 +20,9 @@ from typing import Literal
 import numpy as np
 
 from signspot.domain.time import MillisSpan
+from signspot.domain.tracks import Floats, Ints
 from signspot.errors import InputError
 from signspot.evaluation.intervals import BootstrapOptions, Interval, ratio_interval
-from signspot.evaluation.ranking import Floats, Ints
 
 THRESHOLDS_PERCENT = tuple(range(20, 81, 5))  # of the challenge
 _MAX_PAIRS = 10_000_000  # of one class in one video; more are damaged input

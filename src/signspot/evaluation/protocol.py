@@ -33,17 +33,14 @@ from typing import Literal
 import numpy as np
 
 from signspot.domain.time import Tolerance
-from signspot.domain.tracks import FloatArray
+from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
 from signspot.errors import InputError
 from signspot.evaluation.intervals import BootstrapOptions, Interval, class_interval, mean_interval, unit_interval
 from signspot.evaluation.localisation import is_near
 from signspot.evaluation.ranking import (
     FIRST,
-    Bools,
     ClassMeans,
     Denominator,
-    Floats,
-    Ints,
     average_precision,
     chance_average_precision,
     chance_recall_among_first,

@@ -13,11 +13,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.tracks import Bools, Floats, Ints
 from signspot.errors import InputError
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 Denominator = Literal["relevant", "right"]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from signspot.domain.results import WordAnswer
 from signspot.domain.time import FRAME_MS, MillisSpan, Tolerance, clock
-from signspot.domain.tracks import FloatArray, Pixels
+from signspot.domain.tracks import FloatArray, Floats, Ints, Pixels
 from signspot.errors import InputError
 from signspot.figures import drawing
 from signspot.figures.drawing import COLOURS, FAINT_INK, FOUND, FOUND_ALPHA, INK, NOT_FOUND, write_text
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 _DPI = 110
 _LEAST_RANGE = 0.02  # of the cosine axis
 _MOST_FRAMES = 150  # of the histogram of offsets, either way
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.recordings import Dictionary, Entry, Rights
-from signspot.domain.time import FrameSpan
+from signspot.domain.time import FrameSpan, Progress
 from signspot.domain.words import Synonyms, Word, normalise
 from signspot.errors import DictionaryError, FormatError
 from signspot.files.atomic import new_folder, refuse_folder
@@ -292,8 +292,6 @@ LANGUAGE = "bfi"
 _MANIFEST = "dictionary.json"
 _OWN_FILES = frozenset((_MANIFEST, FEATURES_FILE, RECORDS_FILE))
 _ROWS_PER_REPORT = 500
-
-Progress = Callable[[str, float, float | None], None]  # what is going on, how much is done, how much there is if known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

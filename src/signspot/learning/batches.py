@@ -15,19 +15,17 @@ from functools import partial
 from typing import Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from signspot.domain.time import Tolerance
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray
+from signspot.domain.tracks import CLIP_LENGTH, Bools, FloatArray, Ints
 from signspot.domain.words import Vocabulary, Word
 from signspot.errors import InputError
 from signspot.interrupts import is_asked
-from signspot.learning.material import Ints, Material, Passages, check_material, refuse_not_finite
+from signspot.learning.material import Material, Passages, check_material, refuse_not_finite
 
 _SCHEDULE, _CLIPS = 0, 1  # what a stream of random numbers is for
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +194,7 @@ class BatchSource:
     def _rng(self, purpose: int, epoch: int, step: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(purpose, epoch, step)))
 
-    def _usable(self, n_windows: Ints, is_training_word: Mask) -> tuple[Ints, tuple[Dropped, ...]]:
+    def _usable(self, n_windows: Ints, is_training_word: Bools) -> tuple[Ints, tuple[Dropped, ...]]:
         """Which passages can be used, and why the others cannot; the first reason counts."""
         passages, options = self._material.passages, self.options
         frame = passages.label_frame
@@ -253,7 +251,7 @@ class _WordRuns:
     count: Ints  # (P,)
 
     @classmethod
-    def of(cls, material: Material, is_shown: Mask) -> _WordRuns:
+    def of(cls, material: Material, is_shown: Bools) -> _WordRuns:
         """`is_shown`: (W,), which words may stand beside a label."""
         passages = material.passages
         numbers = np.arange(len(passages))
@@ -274,7 +272,7 @@ class _WordRuns:
         return self.words[ragged(self.start[passages], count)], np.repeat(np.arange(len(passages)), count)
 
 
-def _training_words(vocabulary: Vocabulary, words: frozenset[Word] | None) -> Mask:
+def _training_words(vocabulary: Vocabulary, words: frozenset[Word] | None) -> Bools:
     """(W,) bool; words that the vocabulary lacks are refused, since a slip would silently train on less."""
     if words is None:
         return np.ones(len(vocabulary), np.bool_)

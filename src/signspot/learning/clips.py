@@ -24,14 +24,14 @@ from torch import Tensor
 
 from signspot.domain.recordings import Entry, Episode, Rights, SignerBox
 from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, FrameShape, Pixels, WindowGrid
+from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, FrameShape, Ints, Pixels, WindowGrid
 from signspot.domain.words import Vocabulary
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.errors import InputError, VideoError
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.learning.batches import made_ahead
 from signspot.learning.material import is_forbidden
-from signspot.media.frames import MAX_SPEED, RELEASED, Augmentation, FrameNumbers, Normalisation, random_clips
+from signspot.media.frames import MAX_SPEED, RELEASED, Augmentation, Normalisation, random_clips
 from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
 from signspot.models.embedders import CONTINUOUS
@@ -150,7 +150,7 @@ class RecordedClips:
             numbers = _windows(len(place.span))
         return self._frames(place, numbers)
 
-    def _frames(self, place: ClipPlace, numbers: FrameNumbers) -> Frames:
+    def _frames(self, place: ClipPlace, numbers: Ints) -> Frames:
         recording = self.recordings[place.recording]
         if place.span.stop > len(recording):
             raise ValueError(f"{place.name}: {place.span} of a recording of {len(recording)} frames")
@@ -158,9 +158,9 @@ class RecordedClips:
         return recording[rows].view(np.ndarray)  # a plain array, also from a memory map
 
 
-def _windows(n_frames: int) -> FrameNumbers:
+def _windows(n_frames: int) -> Ints:
     starts = WindowGrid(n_frames, stride=_TEST_STRIDE).starts()
-    windows: FrameNumbers = np.minimum(starts[:, None] + np.arange(CLIP_LENGTH), n_frames - 1)
+    windows: Ints = np.minimum(starts[:, None] + np.arange(CLIP_LENGTH), n_frames - 1)
     return windows
 
 

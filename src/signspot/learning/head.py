@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from signspot.domain.time import Tolerance
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Ints
 from signspot.domain.words import Synonyms, Word
 from signspot.errors import InputError
 from signspot.evaluation.protocol import Gallery, ProtocolScores, TestPassage, score_passages
@@ -28,7 +28,7 @@ from signspot.interrupts import at_interruption, is_asked
 from signspot.learning.batches import BatchOptions, BatchSource, Minibatch
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.losses import Objective, drawn_by
-from signspot.learning.material import Ints, Material, WordSplit, refuse_other_trunk
+from signspot.learning.material import Material, WordSplit, refuse_other_trunk
 from signspot.learning.runs import (
     CurveRow,
     Interrupted,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from signspot.domain.recordings import Annotation, Rights, Subtitle
 from signspot.domain.time import FrameSpan, TimeAxis
-from signspot.domain.tracks import FloatArray
+from signspot.domain.tracks import FloatArray, Ints, Vectors
 from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.protocol import draw_unseen_words
@@ -25,9 +25,6 @@ from signspot.files.intake import require_file, unreadable
 from signspot.files.json import write_json
 from signspot.files.tables import read_manifest
 from signspot.text.words import find_words
-
-Ints = npt.NDArray[np.int64]
-Track = npt.NDArray[np.float16] | npt.NDArray[np.float32]  # (n_windows, d); a memory map for what lies on the disk
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +50,7 @@ class Material:
     """A training or test set of trunk vectors. Row i of a track is the window of 16 frames that starts at frame i."""
 
     vocabulary: Vocabulary  # what word numbers mean
-    tracks: Sequence[Track]
+    tracks: Sequence[Vectors]
     passages: Passages
     entry_ids: tuple[str, ...]
     entry_vectors: FloatArray  # (E, d): of every dictionary entry, the mean of its clips' trunk vectors
@@ -260,7 +257,7 @@ def _pair(path: Path, pair: object) -> tuple[Word, Word]:
     raise FormatError(path, f"{str(pair)[:60]} is no pair of words", "write the synonyms again")
 
 
-def _write_rows(path: Path, tracks: Sequence[Track], shape: tuple[int, int]) -> None:
+def _write_rows(path: Path, tracks: Sequence[Vectors], shape: tuple[int, int]) -> None:
     """All tracks in one file, block by block: together they may be larger than memory."""
     kind = np.result_type(*(track.dtype for track in tracks)) if tracks else np.dtype(np.float16)
     header = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
@@ -292,7 +289,7 @@ def _array(path: Path) -> npt.NDArray[Any]:
     return array if path.name in _MAPPED else np.array(array)
 
 
-def _tracks(folder: Path, rows: Track, lengths: Ints) -> tuple[Track, ...]:
+def _tracks(folder: Path, rows: Vectors, lengths: Ints) -> tuple[Vectors, ...]:
     if (lengths < 0).any() or int(lengths.sum()) != len(rows):
         what = f"names {len(lengths)} tracks of {int(lengths.sum())} rows, but there are {len(rows)}"
         raise FormatError(folder / _LENGTHS, what, _MAKE_AGAIN)

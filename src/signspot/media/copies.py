@@ -22,7 +22,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import FloatArray, Pixels
+from signspot.domain.tracks import FloatArray, Floats, Pixels
 from signspot.errors import MissingExtra
 from signspot.media.frames import spread
 from signspot.media.reader import VideoReader
@@ -108,8 +108,6 @@ _SAME_PERSON = 0.5  # distance; the network was trained for 0.6, and a wrong uni
 _AT_ONCE = 4000  # faces compared with each other in one table
 _TALLEST = 720  # pixels: larger pictures cost time and show no more
 
-Vector = npt.NDArray[np.float64]
-
 
 class FaceReader:
     """Finds the largest face of a picture and describes it by a vector."""
@@ -120,7 +118,7 @@ class FaceReader:
         self._landmarks = dlib.shape_predictor(str(weights / _LANDMARKS))
         self._network = dlib.face_recognition_model_v1(str(weights / _NETWORK))
 
-    def vector(self, pixels: Pixels) -> Vector | None:
+    def vector(self, pixels: Pixels) -> Floats | None:
         """The vector (128,) of the largest face in a picture (H, W, 3) uint8 RGB; None if there is no face."""
         step = -(-pixels.shape[0] // _TALLEST)
         picture = np.ascontiguousarray(pixels[::step, ::step])
@@ -131,7 +129,7 @@ class FaceReader:
         found = self._network.compute_face_descriptor(picture, self._landmarks(picture, largest))
         return np.array(found, dtype=np.float64)
 
-    def clip_vector(self, path: Path, kept: FrameSpan, *, isolated: bool = True) -> Vector | None:
+    def clip_vector(self, path: Path, kept: FrameSpan, *, isolated: bool = True) -> Floats | None:
         """The middle of the vectors (128,) of some frames of a clip; None if no face is found in them."""
         wanted = {kept.start + frame for frame in spread(len(kept), _LOOKS)}
         with VideoReader(path, isolated=isolated) as reader:
@@ -141,13 +139,13 @@ class FaceReader:
         return middle(look for look in looks if look is not None)
 
 
-def middle(vectors: Iterable[Vector]) -> Vector | None:
+def middle(vectors: Iterable[Floats]) -> Floats | None:
     """The median of each number, which one wrong face does not move far; None of none."""
     found = list(vectors)
     return np.median(found, axis=0) if found else None
 
 
-def face_groups(vectors: Sequence[Vector | None]) -> list[int | None]:
+def face_groups(vectors: Sequence[Floats | None]) -> list[int | None]:
     """A number from 1 for every clip, the same for faces that look like one person, larger groups first.
 
     None for a clip without a face, or with one that no other clip shows.
@@ -164,7 +162,7 @@ def face_groups(vectors: Sequence[Vector | None]) -> list[int | None]:
     return groups
 
 
-def _people(vectors: Vector) -> npt.NDArray[np.int64]:
+def _people(vectors: Floats) -> npt.NDArray[np.int64]:
     """A label (n,) for every vector (n, 128): mean distances within a label are below that of one person."""
     if len(vectors) == 1:
         return np.zeros(1, np.int64)

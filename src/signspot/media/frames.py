@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.recordings import SignerBox
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape, Pixels
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape, Ints, Pixels
 from signspot.errors import FormatError
 from signspot.files.atomic import atomic_output
 
@@ -219,8 +219,6 @@ def _smoothly_scaled(pixels: Pixels, shape: FrameShape) -> Pixels:
 
 MAX_SPEED = 4.0  # a sign shown faster than this is no longer that sign
 
-FrameNumbers = npt.NDArray[np.int64]
-
 
 def clip_count(n_frames: int) -> int:
     """How many clips stand for a video: one for every 16 frames, at least one.
@@ -232,7 +230,7 @@ def clip_count(n_frames: int) -> int:
     return max(1, round(n_frames / CLIP_LENGTH))
 
 
-def random_clips(n_frames: int, rng: np.random.Generator, *, max_speed: float = MAX_SPEED) -> FrameNumbers:
+def random_clips(n_frames: int, rng: np.random.Generator, *, max_speed: float = MAX_SPEED) -> Ints:
     """Frame numbers of all clips of a video, each at its own speed and shift: (n_clips, 16), rows never decrease."""
     if not max_speed >= 1:
         raise ValueError(f"a clip cannot be sampled at a speed of {max_speed}: use 1 or more")
@@ -244,12 +242,12 @@ def random_clips(n_frames: int, rng: np.random.Generator, *, max_speed: float = 
     return _within(shift + speed * np.arange(CLIP_LENGTH), n_frames)
 
 
-def consecutive_clips(n_frames: int, rng: np.random.Generator) -> FrameNumbers:
+def consecutive_clips(n_frames: int, rng: np.random.Generator) -> Ints:
     """The ablation of Paper App. C.1: clips of neighbouring frames at a random shift: (n_clips, 16)."""
     return random_clips(n_frames, rng, max_speed=1)
 
 
-def centred_clip(n_frames: int, *, max_speed: float = 1) -> FrameNumbers:
+def centred_clip(n_frames: int, *, max_speed: float = 1) -> Ints:
     """Frame numbers of one clip around the middle of a video, without chance: (16,), never decreasing.
 
     >>> centred_clip(18).tolist()[:3], centred_clip(48, max_speed=4).tolist()[:3]
@@ -261,7 +259,7 @@ def centred_clip(n_frames: int, *, max_speed: float = 1) -> FrameNumbers:
     return _within(start + speed * (np.arange(CLIP_LENGTH) + 0.5), n_frames)
 
 
-def _within(positions: npt.NDArray[np.floating], n_frames: int) -> FrameNumbers:
+def _within(positions: npt.NDArray[np.floating], n_frames: int) -> Ints:
     return np.minimum(positions.astype(np.int64), n_frames - 1)
 
 

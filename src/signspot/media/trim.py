@@ -17,7 +17,7 @@ from PIL import Image
 
 from signspot.domain.recordings import SignerBox
 from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import FloatArray, LandmarkTrack, Pixels
+from signspot.domain.tracks import FloatArray, Floats, LandmarkTrack, Pixels
 from signspot.media.reader import VideoReader
 
 REFERENCE_HEIGHT = 360  # pixels, of the released dictionary's videos
@@ -28,8 +28,6 @@ _LONGEST_HOLD = 4  # frames one picture of a slow video is shown: about 6 pictur
 _SHORTEST = 4  # frames: less is a glitch of the detector, no sign
 NOTHING_MOVES = "nothing moves, so the clip is kept whole"
 NO_WRISTS = "no wrist was found, so the clip is kept whole"
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +263,7 @@ _PADDING = 0.12  # of the box's longer side, on every side
 _LEAST_MOTION = 1.0  # grey levels
 _STRAY = 0.02  # share of all motion that may lie beyond each edge
 
-Edges = npt.NDArray[np.float64]  # (4,) left, top, right, bottom in pixels
+Edges = Floats  # (4,) left, top, right, bottom in pixels
 
 
 def box_of_landmarks(track: LandmarkTrack, width: int, height: int) -> SignerBox | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -14,7 +14,7 @@ import av
 import numpy as np
 from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 
-from signspot.domain.time import FRAME_MS, FRAME_RATE, MillisSpan
+from signspot.domain.time import FRAME_MS, FRAME_RATE, MediaProgress, MillisSpan
 from signspot.domain.tracks import Pixels
 from signspot.errors import EnvironmentProblem, InputError, VideoError
 from signspot.files.atomic import atomic_output, refuse_existing
@@ -145,8 +145,6 @@ def _explained(path: Path) -> Iterator[None]:
 _ROUNDING_MS = 0.5  # times of spans are whole milliseconds
 LONGEST_MS = 120_000  # of one stretch: a sign is shorter, and its pictures are held in memory
 
-Progress = Callable[[float, float | None], None]  # called with media time done and expected, both in ms
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutting:
@@ -178,7 +176,7 @@ class _Open:
 
 
 def cut_out(
-    video: Path, cuttings: Sequence[Cutting], *, isolated: bool = True, progress: Progress | None = None
+    video: Path, cuttings: Sequence[Cutting], *, isolated: bool = True, progress: MediaProgress | None = None
 ) -> tuple[tuple[Pixels, ...], ...]:
     """Write the clips and give the thumbnails (96, W, 3) uint8 of every frame of each, in the order given.
 
@@ -204,7 +202,7 @@ def cut_out(
     return tuple(pictures[number] for number in range(len(cuttings)))
 
 
-def _until(reader: VideoReader, end_ms: int, progress: Progress | None) -> Iterator[Frame]:
+def _until(reader: VideoReader, end_ms: int, progress: MediaProgress | None) -> Iterator[Frame]:
     for frame in reader:
         if frame.time_ms >= end_ms:
             return

@@ -21,8 +21,7 @@ import numpy.typing as npt
 
 from signspot.domain.results import Spotting
 from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import FloatArray
-from signspot.evaluation.ranking import Floats
+from signspot.domain.tracks import FloatArray, Floats
 
 _EARLIER = 1e-8  # of a score: breaks ties
 _UNIT = 1e-6  # of a score: what the solver counts in

@@ -17,10 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.recordings import Entry
-from signspot.domain.tracks import FloatArray
+from signspot.domain.tracks import FloatArray, Ints
 from signspot.domain.words import Word
-
-Numbers = npt.NDArray[np.int64]
 
 
 class Relation(Enum):
@@ -124,7 +122,7 @@ def words_of(entries: Sequence[Entry]) -> list[Word]:
 
 def _word_cosines(
     first: Shelf, second: Shelf, words: list[Word], other_words: list[Word]
-) -> tuple[FloatArray, Numbers, Numbers]:
+) -> tuple[FloatArray, Ints, Ints]:
     """(n_words, n_other_words) the cosine of the most similar entries, and which two entries those are."""
     columns = [np.flatnonzero([entry.word == word for entry in second.entries]) for word in other_words]
     cosine = np.empty((len(words), len(other_words)), np.float32)

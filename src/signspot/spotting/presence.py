@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from signspot.domain.results import Presence, Provenance, Spotting
-from signspot.domain.tracks import EmbeddingTrack, FloatArray, SimilarityTrack
+from signspot.domain.tracks import Bools, EmbeddingTrack, FloatArray, Floats, Ints, SimilarityTrack
 from signspot.domain.words import Word
 from signspot.evaluation.calibration import Calibration, PresenceFit, absence_of
-from signspot.evaluation.ranking import Bools, Floats, Ints
 from signspot.spotting.peaks import Refinement, peaks_of, spottings_at
 from signspot.spotting.similarity import rates_of
 

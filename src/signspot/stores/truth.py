@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from signspot.domain.tracks import Ints
 from signspot.errors import FormatError
 from signspot.evaluation.protocol import Decisions
-from signspot.evaluation.ranking import Ints
 from signspot.files.atomic import atomic_output
 
 _TYPES = {"str": pa.string(), "int": pa.int64()}

@@ -19,10 +19,9 @@ import numpy as np
 
 from signspot.domain.recordings import Annotation, Dictionary, Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import FrameSpan, MillisSpan, Tolerance
+from signspot.domain.time import FrameSpan, MillisSpan, Progress, Tolerance
 from signspot.domain.tracks import Embedder, FloatArray
 from signspot.domain.words import Synonyms, Vocabulary, Word
-from signspot.embedding.model import Progress
 from signspot.errors import InputError
 from signspot.spotting.annotate import Candidate, SubtitleLag, best_explanation, likely_windows, shares, subtitle_lag
 from signspot.spotting.peaks import middle_of, parted, window_near

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from signspot.domain.recordings import Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer
+from signspot.domain.time import Progress
 from signspot.domain.tracks import Embedder
 from signspot.domain.words import Vocabulary
-from signspot.embedding.model import Progress, sees_landmarks
+from signspot.embedding.model import sees_landmarks
 from signspot.embedding.zoo import calibration_for, chosen_model, kept_for, load_model
 from signspot.errors import EnvironmentProblem, InputError, OutputExists, SignspotError, trouble_of
 from signspot.files.atomic import atomic_output

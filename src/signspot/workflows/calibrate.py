@@ -15,17 +15,25 @@ from typing import Literal
 import numpy as np
 
 from signspot.domain.recordings import Annotation, Episode, Subtitle
-from signspot.domain.time import FRAME_MS, MillisSpan
-from signspot.domain.tracks import Embedder, EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack
+from signspot.domain.time import FRAME_MS, MillisSpan, Progress
+from signspot.domain.tracks import (
+    Bools,
+    Embedder,
+    EmbeddingTrack,
+    EntryVectors,
+    FloatArray,
+    Floats,
+    Ints,
+    SimilarityTrack,
+)
 from signspot.domain.words import Word
 from signspot.embedding.entries import best_view
-from signspot.embedding.model import Progress, store_at
+from signspot.embedding.model import store_at
 from signspot.embedding.pictures import ExtractOptions, track_of
 from signspot.embedding.zoo import kept_at, load_model
 from signspot.errors import InputError
 from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, Reliability, fit_presence, reliability
 from signspot.evaluation.localisation import claimed, is_near
-from signspot.evaluation.ranking import Bools, Floats, Ints
 from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_calibration
 from signspot.files.atomic import make_folder, refuse_existing
 from signspot.spotting.peaks import limited_to

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry, Episode
+from signspot.domain.time import Progress
 from signspot.domain.tracks import CLIP_LENGTH, FrameShape
 from signspot.domain.words import Word
 from signspot.embedding.landmarks import landmark_file_of, strange_length
-from signspot.embedding.model import Progress
 from signspot.errors import InputError, SignspotError
 from signspot.files.atomic import refuse_existing
 from signspot.files.intake import NO_SUCH_FILE, Problem

@@ -16,10 +16,9 @@ import numpy as np
 
 from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import FrameSpan, MillisSpan
+from signspot.domain.time import FrameSpan, MillisSpan, Progress
 from signspot.domain.tracks import CLIP_LENGTH, EntryVectors, FloatArray, FrameShape, Pixels, StagedEmbedder
 from signspot.domain.words import Word
-from signspot.embedding.model import Progress
 from signspot.embedding.zoo import model_path
 from signspot.errors import InputError
 from signspot.evaluation.intervals import class_interval

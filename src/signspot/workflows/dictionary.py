@@ -18,9 +18,8 @@ from typing import TypeVar
 import numpy as np
 
 from signspot.domain.recordings import Dictionary, Entry, Rights
-from signspot.domain.time import FRAME_RATE, FrameSpan, MillisSpan
+from signspot.domain.time import FRAME_RATE, FrameSpan, MillisSpan, Progress
 from signspot.domain.tracks import FloatArray, Pixels
-from signspot.embedding.model import Progress
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.errors import DictionaryError, FormatError, InputError, OutputExists, SignspotError, VideoError
 from signspot.figures.sheets import SheetRow, contact_sheet

@@ -12,10 +12,10 @@ from typing import Literal, Protocol
 import numpy as np
 
 from signspot.domain.recordings import Dictionary
-from signspot.domain.time import FRAME_MS, Tolerance
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray, WindowGrid
+from signspot.domain.time import FRAME_MS, Progress, Tolerance
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Ints, WindowGrid
 from signspot.domain.words import Synonyms, Word
-from signspot.embedding.model import Progress, store_at
+from signspot.embedding.model import store_at
 from signspot.embedding.zoo import model_path
 from signspot.errors import InputError
 from signspot.evaluation.confusion import ConfusionReport, MinimalPair, look_alike_pairs, minimal_pair_report
@@ -47,7 +47,7 @@ from signspot.formats.challenge import read_challenge
 from signspot.interrupts import gone_afterwards
 from signspot.learning.config import EmbeddingConfig, read_config
 from signspot.learning.head import embedded, tested_words
-from signspot.learning.material import Ints, Material, WordSplit, file_sha256, read_material, read_split
+from signspot.learning.material import Material, WordSplit, file_sha256, read_material, read_split
 from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, Checkpoint, build_head, load_checkpoint
 from signspot.models.embedders import CONTINUOUS, DICTIONARY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
@@ -12,11 +12,11 @@ from pathlib import Path
 from signspot.domain.landmarks import SignerLandmarks
 from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, Subtitle
 from signspot.domain.results import Provenance, Spotting, WordAnswer
-from signspot.domain.time import FRAME_MS, MillisSpan
+from signspot.domain.time import FRAME_MS, MediaProgress, MillisSpan, Progress
 from signspot.domain.tracks import Embedder, EmbeddingTrack, Pixels
 from signspot.domain.words import Vocabulary, Word
 from signspot.embedding.entries import best_view
-from signspot.embedding.model import LEFT_OUT, Progress, filed_under, store_at
+from signspot.embedding.model import LEFT_OUT, filed_under, store_at
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES, ExtractOptions, track_of
 from signspot.embedding.zoo import chosen_model, kept_for, load_model
 from signspot.errors import FormatError, InputError, SignspotError, VideoError, trouble_of
@@ -294,7 +294,7 @@ def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: Ev
     return Evidence(one, None, shown, "its landmarks hold no pictures to cut out")
 
 
-def _reported(step: str, progress: Progress | None) -> Callable[[float, float | None], None]:
+def _reported(step: str, progress: Progress | None) -> MediaProgress:
     def report(done_ms: float, expected_ms: float | None) -> None:
         if progress is not None:
             progress(step, done_ms, expected_ms)

@@ -8,9 +8,10 @@ from datetime import date
 from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.time import Progress
 from signspot.domain.tracks import Pixels
 from signspot.embedding.entries import SignModel, shelf_of, sign_embedder
-from signspot.embedding.model import LANDMARK_MODEL, Progress
+from signspot.embedding.model import LANDMARK_MODEL
 from signspot.embedding.zoo import chosen_model, kept_for
 from signspot.errors import InputError
 from signspot.figures.sheets import Pair, jpeg_strip, paired_sheet

@@ -7,9 +7,10 @@ from datetime import date
 from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry, SignerBox
+from signspot.domain.time import Progress
 from signspot.domain.tracks import Embedder, Pixels
 from signspot.embedding.entries import FilledShelf, SignModel, SignReading, shelf_of, sign_embedder, signs_of
-from signspot.embedding.model import LEFT_OUT, Progress, SignEmbedder, sees_landmarks
+from signspot.embedding.model import LEFT_OUT, SignEmbedder, sees_landmarks
 from signspot.embedding.zoo import chosen_model, kept_for, load_model
 from signspot.errors import InputError
 from signspot.figures.sheets import SheetRow, contact_sheet

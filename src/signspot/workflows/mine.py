@@ -10,10 +10,9 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
-from signspot.domain.time import FRAME_MS
+from signspot.domain.time import FRAME_MS, Progress
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.domain.words import Word
-from signspot.embedding.model import Progress
 from signspot.errors import FormatError, InputError
 from signspot.files.atomic import atomic_output, explained, new_folder, safe_name
 from signspot.files.tables import RIGHTS_FIELDS, Fields, Record, csv_records, rights_fields, write_csv

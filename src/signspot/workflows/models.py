@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from signspot.embedding.model import Progress
+from signspot.domain.time import Progress
 from signspot.embedding.zoo import MODEL_SUFFIX, KnownModel, known_models, refuse_name
 from signspot.errors import EnvironmentProblem, SignspotError, readable_size
 from signspot.files.atomic import output_folder, refuse_unwritable

@@ -11,9 +11,9 @@ from pathlib import Path, PurePath
 
 from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance, Spotting, VideoAnswer
+from signspot.domain.time import Progress
 from signspot.domain.tracks import Pixels
 from signspot.domain.words import Vocabulary, Word, normalise
-from signspot.embedding.model import Progress
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.overlap import SignSpan
 from signspot.figures.evaluation import LagFigure, plot_lag

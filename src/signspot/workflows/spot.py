@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox, Subtitle
 from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import FRAME_MS, MillisSpan
+from signspot.domain.time import FRAME_MS, MillisSpan, Progress
 from signspot.domain.tracks import Embedder, EmbeddingTrack, EntryVectors, FloatArray, SimilarityTrack
 from signspot.domain.words import MAX_WORD_LENGTH, Synonyms, Vocabulary, Word, normalise
 from signspot.embedding.entries import ViewOptions, best_view, entry_views
-from signspot.embedding.model import LEFT_OUT, Progress, VideoTrack, filed_under, store_at
+from signspot.embedding.model import LEFT_OUT, VideoTrack, filed_under, store_at
 from signspot.embedding.pictures import ExtractOptions, is_stored, quick_track_of, track_of, vectors_of
 from signspot.errors import InputError, UnknownWord, VideoError
 from signspot.evaluation.calibration import Calibration

@@ -14,10 +14,10 @@ from typing import overload
 import numpy as np
 
 from signspot.domain.recordings import Annotation, Dictionary, Entry, Episode, Rights
-from signspot.domain.time import TimeAxis
-from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, FrameShape, WindowGrid
+from signspot.domain.time import Progress, TimeAxis
+from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, FrameShape, Vectors, WindowGrid
 from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
-from signspot.embedding.model import Progress, filed_under, sees_landmarks, stage_vectors, store_at, trunk_fingerprint
+from signspot.embedding.model import filed_under, sees_landmarks, stage_vectors, store_at, trunk_fingerprint
 from signspot.embedding.pictures import (
     STORED_KIND,
     EntryOptions,
@@ -42,7 +42,6 @@ from signspot.learning.material import (
     Material,
     PassageOptions,
     SynonymKind,
-    Track,
     WordSplit,
     check_material,
     draw_split,
@@ -591,7 +590,7 @@ class _Videos:
         self._sources, self._options, self._progress = sources, options, progress
         self._vocabulary = sources.dictionary.vocabulary
         self._keys: list[tuple[str, str]] = []  # of the videos with passages: sha256, what their rows are filed under
-        self._tracks: list[Track] = []  # their rows, where no store keeps them
+        self._tracks: list[Vectors] = []  # their rows, where no store keeps them
         self.annotations: dict[str, list[TimedAnnotation]] = defaultdict(list)
         for annotation in sources.corpus.annotations:
             self.annotations[annotation.video_id].append(annotation)
@@ -600,7 +599,7 @@ class _Videos:
         self.left_out: Counter[str] = Counter()
         self.problems: list[Problem] = []
 
-    def tracks(self) -> Sequence[Track]:
+    def tracks(self) -> Sequence[Vectors]:
         """The rows of the videos that have passages."""
         store = self._sources.store
         if store is None:
@@ -658,7 +657,7 @@ class _Videos:
         return annotations
 
 
-class _StoredTracks(Sequence[Track]):
+class _StoredTracks(Sequence[Vectors]):
     """Tracks of a store, opened when they are used: a corpus has more videos than a process may have open files."""
 
     def __init__(self, store: FeatureStore, keys: tuple[tuple[str, str], ...]) -> None:
@@ -668,10 +667,10 @@ class _StoredTracks(Sequence[Track]):
         return len(self._keys)
 
     @overload
-    def __getitem__(self, number: int) -> Track: ...
+    def __getitem__(self, number: int) -> Vectors: ...
     @overload
-    def __getitem__(self, number: slice) -> Sequence[Track]: ...
-    def __getitem__(self, number: int | slice) -> Track | Sequence[Track]:
+    def __getitem__(self, number: slice) -> Sequence[Vectors]: ...
+    def __getitem__(self, number: int | slice) -> Vectors | Sequence[Vectors]:
         if isinstance(number, slice):
             return _StoredTracks(self._store, self._keys[number])
         rows = self._store.open_rows(*self._keys[number])

@@ -12,10 +12,9 @@ import numpy as np
 
 from signspot.domain.recordings import Variant
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import MillisSpan, clock
+from signspot.domain.time import MillisSpan, Progress, clock
 from signspot.domain.tracks import EmbeddingTrack, FloatArray
 from signspot.domain.words import Word
-from signspot.embedding.model import Progress
 from signspot.figures.similarity import plot_answer
 from signspot.files.atomic import new_folder, refuse_folder, safe_name
 from signspot.files.tables import write_csv

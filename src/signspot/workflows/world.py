@@ -15,9 +15,8 @@ import numpy as np
 
 from signspot.domain.landmarks import SignerLandmarks
 from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, SignerBox
-from signspot.domain.time import FRAME_MS, TimeAxis
+from signspot.domain.time import FRAME_MS, Progress, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack
-from signspot.embedding.model import Progress
 from signspot.errors import InputError
 from signspot.files.atomic import names_in, output_folder
 from signspot.files.json import read_json, write_json

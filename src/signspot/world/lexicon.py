@@ -14,13 +14,11 @@ from itertools import accumulate, zip_longest
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from signspot.domain.tracks import Floats, Ints
 from signspot.domain.words import Word, normalise
 from signspot.errors import InputError
 from signspot.world.settings import Difficulty, chance
-
-Ints = npt.NDArray[np.int64]
 
 LANGUAGE, OTHER_LANGUAGE = "qaa", "qab"  # ISO 639 reserves qaa to qtz for local use
 MOST_VARIANTS = 4
@@ -163,7 +161,6 @@ def _second_language(
 
 
 _T = TypeVar("_T")
-Floats = npt.NDArray[np.float64]
 
 FINGER_ANGLES = 20  # thumb, index, middle, ring, little: three flexions and a spread each
 

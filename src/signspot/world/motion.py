@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import FloatArray
+from signspot.domain.tracks import FloatArray, Floats, Ints
 from signspot.domain.words import Word
 from signspot.world.lexicon import (
     DIRECTIONS,
@@ -24,7 +23,6 @@ from signspot.world.lexicon import (
     PATHS,
     SHAPES,
     SIZES,
-    Floats,
     Form,
     Hands,
     location_point,
@@ -33,8 +31,6 @@ from signspot.world.lexicon import (
     shape_angles,
 )
 from signspot.world.people import POSTURE, Carriage, Signer, landmarks
-
-Ints = npt.NDArray[np.int64]
 
 _SHAPE_ANGLES = np.stack([shape_angles(shape) for shape in SHAPES])
 _LOCATION_POINTS = np.stack([location_point(location) for location in LOCATIONS])

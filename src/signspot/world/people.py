@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from signspot.domain.tracks import LANDMARK_DIM, FloatArray
-from signspot.world.lexicon import FINGER_ANGLES, Floats
+from signspot.domain.tracks import LANDMARK_DIM, FloatArray, Floats
+from signspot.world.lexicon import FINGER_ANGLES
 from signspot.world.settings import Difficulty, chance
 
 _WAVES = 6  # of the field of personal offsets

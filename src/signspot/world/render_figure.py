@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from signspot.domain.tracks import LANDMARK_DIM, FloatArray
+from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats
 from signspot.world.people import Appearance, Colour, blended, luma, shaded
 
 _LINE = 0.014  # outlines of the body, in shoulder widths
@@ -373,8 +373,8 @@ def _nails(points: Points, palm_length: float, is_left: bool) -> list[dict[int, 
 # from the upper left.
 
 
-Points = npt.NDArray[np.float64]  # (..., 2) or (..., 3), pixels of the canvas
-Frames = npt.NDArray[np.bool_]  # (n_frames,) which of them are meant
+Points = Floats  # (..., 2) or (..., 3), pixels of the canvas
+Frames = Bools  # (n_frames,) which of them are meant
 
 _ROUND = np.linspace(np.pi / 2, 3 * np.pi / 2, 7)[:, None]  # half a circle
 _ROUND_COS, _ROUND_SIN = np.cos(_ROUND), np.sin(_ROUND)
