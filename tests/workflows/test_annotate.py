@@ -17,7 +17,7 @@ from signspot.formats.bobsl import read_bobsl_spottings
 from signspot.formats.challenge import read_challenge
 from signspot.spotting.peaks import spottings_at, window_near
 from signspot.workflows.annotate import Annotated, KnownWords, annotate, explained, known_words
-from signspot.workflows.outputs import Output, write_corpus_json
+from signspot.workflows.outputs import Context, Output
 from signspot.workflows.spot import SpotOptions, spot
 from tests.toy_world import ToyWorld
 
@@ -153,10 +153,11 @@ def test_a_corpus_goes_out_in_the_layouts_of_bobsl_and_the_challenge(
     annotated: Annotated, dictionary: signspot.Dictionary, tmp_path: Path
 ) -> None:
     spottings, words = tuple(annotated), dictionary.vocabulary
-    write_corpus_json(Output.BOBSL, spottings, words, tmp_path / "b.json")
+    context = Context(classes={word: words.id_of(word) for word in words})
+    Output.BOBSL.write(spottings, tmp_path / "b.json", context)
     back = list(read_bobsl_spottings(tmp_path / "b.json", "dictionary"))
     assert sorted((one.word, one.time_ms) for one in back) == sorted((s.word, s.span_ms.start) for s in spottings)
-    write_corpus_json(Output.CHALLENGE, spottings, words, tmp_path / "c.json")
+    Output.CHALLENGE.write(spottings, tmp_path / "c.json", context)
     spans = read_challenge(tmp_path / "c.json")
     assert spans == {"broadcast": tuple(SignSpan(words.id_of(s.word), s.span_ms) for s in spottings)}
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from signspot.cli.options import AnnotateFiles, ExportFiles
 from signspot.domain.recordings import Subtitle
 from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer, WordAnswer
 from signspot.domain.time import MillisSpan, TimeAxis
@@ -18,7 +19,7 @@ from signspot.errors import FormatError, InputError, OutputExists
 from signspot.formats.challenge import read_challenge
 from signspot.formats.elan.edit import read_eaf
 from signspot.stores.spottings import read_spottings, write_spottings
-from signspot.workflows.outputs import ExportFormat, ExportRequest, WhyRequest, export, read_results, why, write_answer
+from signspot.workflows.outputs import ExportRequest, Output, WhyRequest, export, read_results, why, write_answer
 
 
 def spotting(video: str, start: int, word: str = "apple", source: str = "lookup") -> Spotting:
@@ -40,7 +41,7 @@ def saved(path: Path, *spottings: Spotting) -> Path:
     return path
 
 
-def request(results: Path, kind: ExportFormat, path: Path, **more: object) -> ExportRequest:
+def request(results: Path, kind: Output, path: Path, **more: object) -> ExportRequest:
     return ExportRequest(results=results, targets={kind: path}, **more)  # type: ignore[arg-type]
 
 
@@ -66,15 +67,15 @@ def test_the_name_of_a_file_says_how_an_answer_is_written(tmp_path: Path) -> Non
         write_answer(answer, tmp_path / "found.txt", video=video)
 
 
-tables = [ExportFormat.CSV, ExportFormat.JSON, ExportFormat.JSONL, ExportFormat.PARQUET]
+tables = [Output.CSV, Output.JSON, Output.JSONL, Output.PARQUET]
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(tables), min_size=2, max_size=5))
-def test_results_survive_any_chain_of_tables(tmp_path: Path, chain: list[ExportFormat]) -> None:
+def test_results_survive_any_chain_of_tables(tmp_path: Path, chain: list[Output]) -> None:
     path = saved(tmp_path / "start.csv")
     for number, kind in enumerate(chain):
-        target = tmp_path / f"{number}{kind.value}"
+        target = tmp_path / f"{number}{kind.value.ending}"
         export(ExportRequest(results=path, targets={kind: target}, overwrite=True))
         path = target
     assert tuple(read_results(path)) == RESULTS
@@ -87,7 +88,7 @@ def test_files_of_several_videos_go_into_a_folder_and_of_one_video_into_a_file(t
     done = export(
         ExportRequest(
             results=results,
-            targets={ExportFormat.EAF: tmp_path / "eaf", ExportFormat.VTT: tmp_path / "vtt"},
+            targets={Output.EAF: tmp_path / "eaf", Output.VTT: tmp_path / "vtt"},
             videos=tmp_path,
         )
     )
@@ -95,18 +96,18 @@ def test_files_of_several_videos_go_into_a_folder_and_of_one_video_into_a_file(t
     tiers = {tier.tier_id: tier for tier in read_eaf(tmp_path / "eaf" / "a.eaf").tiers}
     assert [a.value for a in tiers["signspot"].annotations] == ["apple", "tree"]
     alone = saved(tmp_path / "alone.csv", RESULTS[2])
-    export(request(alone, ExportFormat.SRT, tmp_path / "b.srt"))
+    export(request(alone, Output.SRT, tmp_path / "b.srt"))
     assert "00:00:00,000 --> 00:00:00,640" in (tmp_path / "b.srt").read_text()
 
 
 def test_a_via_project_comes_back_with_its_signs_and_times(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.mp4").write_bytes(b"x")
-    export(request(saved(tmp_path / "r.csv"), ExportFormat.VIA, tmp_path / "p.json", videos=tmp_path))
+    export(request(saved(tmp_path / "r.csv"), Output.VIA, tmp_path / "p.json", videos=tmp_path))
     back = list(read_results(tmp_path / "p.json"))
     assert [(s.video_id, s.word, s.span_ms) for s in back] == [(s.video_id, s.word, s.span_ms) for s in RESULTS]
     assert {s.provenance.source for s in back} == {"lookup"}
-    export(request(tmp_path / "p.json", ExportFormat.CSV, tmp_path / "again.csv"))
+    export(request(tmp_path / "p.json", Output.CSV, tmp_path / "again.csv"))
     assert len(list(read_spottings(tmp_path / "again.csv"))) == 3
 
 
@@ -115,46 +116,58 @@ def test_a_via_project_tells_videos_of_one_stem_apart(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"x")
     found = [replace(RESULTS[0], video_id=name) for name in ("a.mov", "a.mp4")]
     write_spottings(found, tmp_path / "r.csv")
-    export(request(tmp_path / "r.csv", ExportFormat.VIA, tmp_path / "p.json", videos=tmp_path))
+    export(request(tmp_path / "r.csv", Output.VIA, tmp_path / "p.json", videos=tmp_path))
     assert {one.video_id for one in read_results(tmp_path / "p.json")} == {"a.mov", "a.mp4"}
 
 
 def test_the_challenge_numbers_words_by_the_lines_of_a_file_or_by_the_alphabet(tmp_path: Path) -> None:
     results = saved(tmp_path / "r.csv")
-    done = export(request(results, ExportFormat.CHALLENGE, tmp_path / "c.json"))
+    done = export(request(results, Output.CHALLENGE, tmp_path / "c.json"))
     assert done.classes == {"apple": 0, "tree": 1}
     (tmp_path / "words.txt").write_text("house\ntree\nApple\n")
-    export(request(results, ExportFormat.CHALLENGE, tmp_path / "d.json", classes=tmp_path / "words.txt"))
+    export(request(results, Output.CHALLENGE, tmp_path / "d.json", classes=tmp_path / "words.txt"))
     assert [span.sign for span in read_challenge(tmp_path / "d.json")["a"]] == [2, 1]
     (tmp_path / "words.txt").write_text("tree\n")
     with pytest.raises(FormatError, match="has no line for 'apple'"):
-        export(request(results, ExportFormat.CHALLENGE, tmp_path / "e.json", classes=tmp_path / "words.txt"))
+        export(request(results, Output.CHALLENGE, tmp_path / "e.json", classes=tmp_path / "words.txt"))
 
 
 def test_what_cannot_be_exported_says_what_is_missing_and_nothing_is_replaced(tmp_path: Path) -> None:
     results = saved(tmp_path / "r.csv")
     with pytest.raises(InputError, match=r"name the videos.*--videos"):
-        export(request(results, ExportFormat.EAF, tmp_path / "x"))
+        export(request(results, Output.EAF, tmp_path / "x"))
     assert not (tmp_path / "x").exists(), "no folder is left where nothing was written"
     (tmp_path / "a.mp4").write_bytes(b"x")
     with pytest.raises(InputError, match="has no video 'b'"):
-        export(request(results, ExportFormat.VIA, tmp_path / "x.json", videos=tmp_path))
+        export(request(results, Output.VIA, tmp_path / "x.json", videos=tmp_path))
     with pytest.raises(InputError, match="no format was asked for"):
         export(ExportRequest(results=results, targets={}))
     with pytest.raises(InputError, match="is the input"):
-        export(request(results, ExportFormat.CSV, results))
+        export(request(results, Output.CSV, results))
     (tmp_path / "there.jsonl").write_text("mine")
     with pytest.raises(OutputExists, match="exists already"):
-        export(request(results, ExportFormat.JSONL, tmp_path / "there.jsonl"))
+        export(request(results, Output.JSONL, tmp_path / "there.jsonl"))
     (tmp_path / "odd.json").write_text(json.dumps({"project": {}, "metadata": {}, "view": {}}))
     with pytest.raises(FormatError, match="is not a VIA 3 project"):
-        export(request(tmp_path / "odd.json", ExportFormat.CSV, tmp_path / "y.csv"))
+        export(request(tmp_path / "odd.json", Output.CSV, tmp_path / "y.csv"))
+    with pytest.raises(InputError, match=r"what only a search knows: use --plot of `signspot spot`"):
+        export(request(results, Output.PLOT, tmp_path / "p.png"))
+    for kind in (Output.CSV, Output.JSONL):
+        with pytest.raises(InputError, match=rf"no name for the output --{kind.name.lower()}: use a name that ends in"):
+            export(request(results, kind, tmp_path / "p.txt"))
+
+
+def test_every_format_of_the_table_has_an_ending_of_its_own_and_an_option() -> None:
+    assert len({kind.value.ending for kind in Output}) == len(Output)
+    options = {files: {option.name for option in fields(files)} for files in (AnnotateFiles, ExportFiles)}
+    assert options[AnnotateFiles] | {"json"} == {kind.name.lower() for kind in Output}
+    assert options[ExportFiles] == {kind.name.lower() for kind in Output if not kind.value.needs_search} - {"bobsl"}
 
 
 def test_no_results_at_all_export_to_an_empty_table(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     write_spottings([], empty)
-    assert export(request(empty, ExportFormat.JSONL, tmp_path / "e.jsonl")).n_spottings == 0
+    assert export(request(empty, Output.JSONL, tmp_path / "e.jsonl")).n_spottings == 0
     assert (tmp_path / "e.jsonl").read_text() == ""
 
 

@@ -28,7 +28,7 @@ from signspot.cli.options import (
 from signspot.domain.time import clock
 from signspot.errors import one_line
 from signspot.workflows.batch import Outcome, SpotRequest, spot_files
-from signspot.workflows.outputs import SHARED, Outputs
+from signspot.workflows.outputs import Outputs
 
 if TYPE_CHECKING:
     from signspot.workflows.annotate import Annotated, LikelyPlace
@@ -102,9 +102,8 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
     else:
         if coverage.unlisted:
             typer.echo(str(coverage))
-        for kind, path in request.outputs.paths.items():
-            if request.is_batch and kind in SHARED:
-                typer.echo(one_line(f"wrote {path}"))
+        for path in request.outputs.shared.values() if request.is_batch else ():
+            typer.echo(one_line(f"wrote {path}"))
         if not request.outputs.paths:
             typer.echo("where they are signed was not written: add --eaf, --vtt, --csv or --json")
         if known.accuracy is not None:

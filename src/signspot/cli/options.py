@@ -263,44 +263,61 @@ class Looking:
         )
 
 
+def _file(kind: Output, text: str = "") -> Any:
+    """The option that names the file of an output, with the help of the table of formats unless there is another."""
+    metavar = f"F.{kind.value.ending.rpartition('.')[2]}"
+    return typer.Option(None, f"--{kind.name.lower()}", metavar=metavar, help=text or kind.value.help)
+
+
 class OutputFiles:
     """Where results go: every field is a kind of output."""
 
     __slots__ = ()
 
-    def asked_for(self, json_file: Path | None) -> dict[Output, Path]:
+    def asked_for(self, json_file: Path | None = None) -> dict[Output, Path]:
         """The outputs that have a path, JSON among them."""
         named = {Output[option.name.upper()]: getattr(self, option.name) for option in fields(self)}  # type: ignore[arg-type]
-        return {kind: path for kind, path in ({Output.JSON: json_file} | named).items() if path is not None}
+        given = {} if json_file is None else {Output.JSON: json_file}
+        return {kind: path for kind, path in (given | named).items() if path is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class SpotFiles(OutputFiles):
     """What `spot` can write."""
 
-    csv: Path | None = typer.Option(None, "--csv", metavar="F.csv", help="Table for a spreadsheet.")
-    jsonl: Path | None = typer.Option(None, "--jsonl", metavar="F.jsonl", help="One JSON object per line.")
-    parquet: Path | None = typer.Option(None, "--parquet", metavar="F.parquet", help="Parquet table.")
-    vtt: Path | None = typer.Option(None, "--vtt", metavar="F.vtt", help="WebVTT subtitles.")
-    srt: Path | None = typer.Option(None, "--srt", metavar="F.srt", help="SubRip subtitles.")
-    eaf: Path | None = typer.Option(
-        None,
-        "--eaf",
-        metavar="F.eaf",
-        help="A new ELAN file (of a batch: a folder); give yours as VIDEO to add tiers to a copy.",
-    )
-    via: Path | None = typer.Option(None, "--via", metavar="F.json", help="VGG VIA 3 project.")
-    plot: Path | None = typer.Option(None, "--plot", metavar="F.png", help="Picture of the similarity over time.")
-    video: Path | None = typer.Option(None, "--video", metavar="F.mp4", help="Video with the curves moving along.")
+    csv: Path | None = _file(Output.CSV)
+    jsonl: Path | None = _file(Output.JSONL)
+    parquet: Path | None = _file(Output.PARQUET)
+    vtt: Path | None = _file(Output.VTT)
+    srt: Path | None = _file(Output.SRT)
+    eaf: Path | None = _file(Output.EAF)
+    via: Path | None = _file(Output.VIA)
+    plot: Path | None = _file(Output.PLOT)
+    video: Path | None = _file(Output.VIDEO)
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotateFiles(SpotFiles):
     """What `annotate` can write: the same, and what others publish of whole corpora."""
 
-    challenge: Path | None = typer.Option(None, "--challenge", metavar="F.json", help="As in the 2022 challenge.")
-    bobsl: Path | None = typer.Option(None, "--bobsl", metavar="F.json", help="As BOBSL publishes spottings.")
-    lag: Path | None = typer.Option(None, "--lag", metavar="F.png", help="Picture of the subtitles' lag and drift.")
+    challenge: Path | None = _file(Output.CHALLENGE)
+    bobsl: Path | None = _file(Output.BOBSL)
+    lag: Path | None = _file(Output.LAG)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFiles(OutputFiles):
+    """What `export` can write."""
+
+    csv: Path | None = _file(Output.CSV)
+    json: Path | None = _file(Output.JSON)
+    jsonl: Path | None = _file(Output.JSONL)
+    parquet: Path | None = _file(Output.PARQUET)
+    eaf: Path | None = _file(Output.EAF, "ELAN file.")
+    vtt: Path | None = _file(Output.VTT)
+    srt: Path | None = _file(Output.SRT)
+    via: Path | None = _file(Output.VIA)
+    challenge: Path | None = _file(Output.CHALLENGE, "JSON of the spotting challenge.")
 
 
 def alarm_rate(text: str | None) -> float | None:

@@ -23,7 +23,7 @@ from signspot.cli.options import (
 )
 from signspot.errors import one_line
 from signspot.workflows.batch import Outcome, SpotRequest, spot_files
-from signspot.workflows.outputs import SHARED, Outputs
+from signspot.workflows.outputs import Outputs
 from signspot.workflows.spot import read_words
 
 
@@ -94,10 +94,9 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
                 _show(outcome, request)
     if to_screen:
         print_json(records if request.is_batch else records[0])
-    if request.is_batch:
-        for kind, path in request.outputs.paths.items():
-            if kind in SHARED and not to_screen:
-                typer.echo(one_line(f"wrote {path}"))
+    elif request.is_batch:
+        for path in request.outputs.shared.values():
+            typer.echo(one_line(f"wrote {path}"))
     if failed:
         warn(f"{failed} of {total} videos failed: see {request.failures}")
         raise typer.Exit(FAILURES_FOUND)

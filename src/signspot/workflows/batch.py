@@ -8,39 +8,34 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from signspot.domain.recordings import Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer
 from signspot.domain.time import Progress
 from signspot.domain.tracks import Embedder
-from signspot.domain.words import Vocabulary
 from signspot.embedding.model import sees_landmarks
 from signspot.embedding.zoo import calibration_for, chosen_model, kept_for, load_model
 from signspot.errors import EnvironmentProblem, InputError, OutputExists, SignspotError, trouble_of
 from signspot.files.atomic import atomic_output
-from signspot.files.json import write_json
 from signspot.formats.elan.document import ElanDocument, ElanMedia, resolve_media
 from signspot.formats.elan.edit import one_list, read_eaf
 from signspot.formats.pose import POSE_SUFFIX
 from signspot.formats.vocabularies import ExternalVocabulary, read_ecv, read_signbank, with_type_ids
 from signspot.interrupts import at_interruption
 from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, placed, read_corpus
-from signspot.stores.spottings import answer_record, write_spottings
+from signspot.stores.spottings import answer_record
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import shared_sign_synonyms
 from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
 from signspot.workflows.outputs import (
-    SHARED,
     Context,
     Output,
     Outputs,
     check_outputs,
-    write_corpus_json,
     write_outputs,
 )
 from signspot.workflows.spot import Query, SpotOptions, prepare, query_shelf, spot_prepared, without_still_ends
@@ -117,6 +112,11 @@ class _Run:
     annotations: tuple[TimedAnnotation, ...]
     progress: Progress | None
 
+    @property
+    def classes(self) -> dict[str, int]:
+        """A class of the challenge is the place of the word in the sorted vocabulary of the dictionary."""
+        return {word: number for number, word in enumerate(self.query.dictionary.vocabulary)}
+
 
 def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterator[Outcome]:
     """Search every video of the request, one outcome after the other; outputs are written as soon as they can be.
@@ -132,7 +132,7 @@ def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterat
         remarks = run.query.warnings + _of_elan(request.source, elan) + _chosen_subtitles(episodes[0], request)
         yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
         return
-    found = _Found(vocabulary=run.query.dictionary.vocabulary)
+    found = _Found(classes=run.classes)
     outcomes = itertools.chain(unusable, (_one_of_many(episode, run) for episode in episodes))
     with at_interruption(lambda: found.write_partly(request)):
         try:
@@ -154,7 +154,7 @@ class _Found:
     spottings: list[Spotting] = field(default_factory=list)
     records: list[dict[str, object]] = field(default_factory=list)
     failed: list[Outcome] = field(default_factory=list)
-    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(()))
+    classes: Mapping[str, int] = field(default_factory=dict)  # the numbers of words
     searched: set[str] = field(default_factory=set)  # the paths of all videos
 
     def _elsewhere(self, listed: list[str]) -> bool:
@@ -172,7 +172,7 @@ class _Found:
 
     def write_partly(self, request: SpotRequest) -> str:
         """Write the tables of a batch that is interrupted; what should be known about them."""
-        tables = ", ".join(str(path) for kind, path in request.outputs.paths.items() if kind in SHARED)
+        tables = ", ".join(map(str, request.outputs.shared.values()))
         if not (self.records or self.failed):
             return ""
         self.write(request)
@@ -181,13 +181,9 @@ class _Found:
     def write(self, request: SpotRequest) -> None:
         """Write the outputs that hold all videos, and the list of what failed."""
         outputs = request.outputs
-        for table in outputs.tables:
-            write_spottings(self.spottings, table, overwrite=outputs.overwrite)
-        if (path := outputs.paths.get(Output.JSON)) is not None:
-            write_json(self.records, path, overwrite=outputs.overwrite)
-        for kind in (Output.BOBSL, Output.CHALLENGE):
-            if (path := outputs.paths.get(kind)) is not None:
-                write_corpus_json(kind, self.spottings, self.vocabulary, path, overwrite=outputs.overwrite)
+        context = Context(classes=self.classes, record=self.records, overwrite=outputs.overwrite)
+        for kind, path in outputs.shared.items():
+            kind.write(self.spottings, path, context)
         if self.failed:
             _write_failures(self.failed, request.failures)
         elif (listed := _listed_failures(request.failures)) and not self._elsewhere(listed):
@@ -291,15 +287,14 @@ def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | Non
     written = tuple(outputs.paths.values())
     outcome = Outcome(episode.video, answer, written=written, annotated=annotated, known_words=known)
     context = Context(
-        video=episode.video,
-        now=datetime.now(UTC).astimezone(),
+        videos={answer.video_id: episode.video},
         elan=elan,
         elan_media=None if elan is None else _linked_video(run.request.source, elan).media,
         vocabulary=run.vocabulary,
         isolated=options.isolated,
         progress=run.progress,
         lag=None if annotated is None else annotated.lag,
-        words=run.query.dictionary.vocabulary,
+        classes=run.classes,
         # For a batch too: what its tables cannot hold is this video's trouble, and said before anything is written.
         record=outcome.record if run.request.is_batch or Output.JSON in outputs.paths else None,
     )

@@ -149,7 +149,9 @@ def demonstrate(
     write_demo_report(files, table, classroom, spotted, isolated=request.isolated)
     now, eaf = datetime.now(UTC), files.outputs.paths[Output.EAF]
     elan = add_glosses(new_eaf(episode.video, eaf, date=now), truth_of(spotted, search.truth), "truth")
-    context = Context(video=episode.video, now=now, elan=elan, isolated=request.isolated, progress=progress)
+    context = Context(
+        videos={episode.video_id: episode.video}, now=now, elan=elan, isolated=request.isolated, progress=progress
+    )
     write_outputs(spotted.answer, files.outputs, context)
     tell(f"searched {episode.video_id} for the test words, and wrote the report, a video and an ELAN file")
     return Demonstration(files, table, len(classroom.split.test), len(scores.passage_ids), scores.n_entries, spotted)

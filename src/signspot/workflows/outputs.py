@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path, PurePath
@@ -13,7 +13,7 @@ from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance, Spotting, VideoAnswer
 from signspot.domain.time import Progress
 from signspot.domain.tracks import Pixels
-from signspot.domain.words import Vocabulary, Word, normalise
+from signspot.domain.words import normalise
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.overlap import SignSpan
 from signspot.figures.evaluation import LagFigure, plot_lag
@@ -37,29 +37,162 @@ from signspot.stores.dictionary import read_dictionary
 from signspot.stores.spottings import answer_record, read_spottings, spotting_record, write_spottings
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a format may need to know beside the findings."""
+
+    videos: Mapping[str, Path] = field(default_factory=dict)  # by their ids
+    answer: VideoAnswer | None = None  # what a search gave, with its curves
+    now: datetime = field(default_factory=lambda: datetime.now(UTC).astimezone())
+    elan: ElanDocument | None = None  # add to this file instead of starting a new one
+    elan_media: ElanMedia | None = None  # which of its linked videos was searched
+    vocabulary: ExternalVocabulary | None = None
+    isolated: bool = True
+    progress: Progress | None = None
+    lag: SubtitleLag | None = None  # of the signing behind its subtitles
+    classes: Mapping[str, int] = field(default_factory=dict)  # the numbers of words, for the challenge
+    record: object = None  # what JSON says; None: the answer, or a table of the findings
+    overwrite: bool = False
+
+
+Writer = Callable[[Sequence[Spotting], Path, Context], tuple[str, ...] | None]  # gives what should be known
+
+
+def _table(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    write_spottings(spottings, path, overwrite=context.overwrite)
+
+
+def _json(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    record = context.record
+    if record is None and context.answer is not None:
+        record = answer_record(context.answer)
+    if record is None:
+        _table(spottings, path, context)
+    else:
+        write_json(record, path, overwrite=context.overwrite)
+
+
+def _captions(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    write_captions(spottings, path, overwrite=context.overwrite)
+
+
+def _eaf(spottings: Sequence[Spotting], path: Path, context: Context) -> tuple[str, ...]:
+    (video,) = context.videos.values()
+    document = context.elan or new_eaf(video, path, date=context.now)
+    options = TierOptions(vocabulary=context.vocabulary, media=context.elan_media)
+    extended = add_spottings(document, spottings, options)
+    write_eaf(extended, path, overwrite=context.overwrite)
+    return tuple(one for one in extended.warnings if one not in document.warnings)  # those are known
+
+
+def _via(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    write_via(spottings, context.videos, path, overwrite=context.overwrite)
+
+
+def _bobsl(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    """As BOBSL publishes spottings: its time is where the sign starts, as of its own dictionary spottings."""
+    found = tuple(
+        TimedAnnotation(
+            video_id=one.video_id,
+            word=one.word,
+            time_ms=max(0, one.span_ms.start),
+            confidence=min(1.0, max(0.0, one.cosine if one.presence is None else one.presence.probability)),
+            source="dictionary",
+        )
+        for one in spottings
+    )
+    write_bobsl_spottings(SplitAnnotations({"all": found}, OFFSETS), path, overwrite=context.overwrite)
+
+
+def _challenge(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    spans: dict[str, list[SignSpan]] = {}
+    for one in spottings:
+        spans.setdefault(one.video_id, []).append(SignSpan(context.classes[one.word], one.span_ms))
+    write_challenge({video: tuple(signs) for video, signs in spans.items()}, path, overwrite=context.overwrite)
+
+
+def _plot(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    plot_answer(_searched(spottings, context), path, overwrite=context.overwrite)
+
+
+def _video(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    answer, (video,) = _searched(spottings, context), context.videos.values()
+    with VideoReader(video, isolated=context.isolated) as reader:
+        write_overlay(_watched(reader, path, answer, context), answer, path, overwrite=context.overwrite)
+
+
+def _lag(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
+    answer, lag = _searched(spottings, context), context.lag
+    if lag is not None:
+        drawn = LagFigure(lag.times_ms, lag.lags_ms, lag.line_ms(lag.times_ms))
+        plot_lag(drawn, answer.video_id, path, overwrite=context.overwrite)
+
+
+def _searched(spottings: Sequence[Spotting], context: Context) -> VideoAnswer:
+    if context.answer is None:
+        raise ValueError(f"{len(spottings)} findings without the curves of a search")
+    return context.answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """All there is to say about a kind of output."""
+
+    ending: str  # of its file in a batch
+    help: str
+    write: Writer
+    names: tuple[str, ...] = ()  # how a file must end, because programs tell it by its name; empty: as one likes
+    is_shared: bool = False  # one file for all videos of a batch
+    is_of_one: bool = False  # a file cannot hold several videos
+    needs_search: bool = False  # shows more than the findings, so results cannot be exported to it
+
+
+_ELAN_HELP = "A new ELAN file (of a batch: a folder); give yours as VIDEO to add tiers to a copy."
+
+
 class Output(Enum):
-    """A kind of output, by the ending its file has in a batch."""
+    """The table of formats: a new one is a row here, and an option of the commands that write it."""
 
-    CSV = ".csv"
-    JSON = ".json"
-    JSONL = ".jsonl"
-    PARQUET = ".parquet"
-    VTT = ".vtt"
-    SRT = ".srt"
-    EAF = ".eaf"
-    VIA = ".via.json"
-    PLOT = ".png"
-    VIDEO = ".overlay.mp4"
-    BOBSL = ".bobsl.json"
-    CHALLENGE = ".challenge.json"
-    LAG = ".lag.png"
+    CSV = Format(ending=".csv", help="Table for a spreadsheet.", write=_table, names=(".csv",), is_shared=True)
+    JSON = Format(ending=".json", help="JSON.", write=_json, is_shared=True)
+    JSONL = Format(ending=".jsonl", help="One JSON object per line.", write=_table, names=(".jsonl",), is_shared=True)
+    PARQUET = Format(ending=".parquet", help="Parquet table.", write=_table, names=(".parquet",), is_shared=True)
+    VTT = Format(ending=".vtt", help="WebVTT subtitles.", write=_captions, names=(".vtt",), is_of_one=True)
+    SRT = Format(ending=".srt", help="SubRip subtitles.", write=_captions, names=(".srt",), is_of_one=True)
+    EAF = Format(ending=".eaf", help=_ELAN_HELP, write=_eaf, names=(".eaf",), is_of_one=True)
+    VIA = Format(ending=".via.json", help="VGG VIA 3 project.", write=_via)
+    PLOT = Format(
+        ending=".png",
+        help="Picture of the similarity over time.",
+        write=_plot,
+        names=SUFFIXES,
+        is_of_one=True,
+        needs_search=True,
+    )
+    VIDEO = Format(
+        ending=".overlay.mp4",
+        help="Video with the curves moving along.",
+        write=_video,
+        names=(".mp4",),
+        is_of_one=True,
+        needs_search=True,
+    )
+    BOBSL = Format(ending=".bobsl.json", help="As BOBSL publishes spottings.", write=_bobsl, is_shared=True)
+    CHALLENGE = Format(ending=".challenge.json", help="As in the 2022 challenge.", write=_challenge, is_shared=True)
+    LAG = Format(
+        ending=".lag.png",
+        help="Picture of the subtitles' lag and drift.",
+        write=_lag,
+        names=(".png",),
+        is_of_one=True,
+        needs_search=True,
+    )
+
+    def write(self, spottings: Sequence[Spotting], path: Path, context: Context) -> tuple[str, ...]:
+        """Write findings, whole or not at all; give what should be known about the file."""
+        return self.value.write(spottings, path, context) or ()
 
 
-TABLES = frozenset({Output.CSV, Output.JSONL, Output.PARQUET})
-SHARED = TABLES | {Output.JSON, Output.BOBSL, Output.CHALLENGE}  # one file for all videos of a batch
-_ENDINGS = {  # programs tell these by their names
-    kind: (kind.value,) for kind in (Output.CSV, Output.JSONL, Output.PARQUET, Output.VTT, Output.SRT, Output.EAF)
-} | {Output.PLOT: SUFFIXES, Output.VIDEO: (".mp4",), Output.LAG: (".png",)}
 # What needs nothing but the answer and is told by its name.
 _BY_NAME = tuple(kind for kind in Output if kind not in {Output.VIDEO, Output.BOBSL, Output.CHALLENGE, Output.LAG})
 _INPUT = "is an input and is never written to"
@@ -72,38 +205,25 @@ class Outputs:
     paths: Mapping[Output, Path] = field(default_factory=dict)
     overwrite: bool = False
 
-    @property
-    def tables(self) -> tuple[Path, ...]:
-        """The outputs that hold all videos of a batch."""
-        return tuple(path for kind, path in self.paths.items() if kind in TABLES)
-
     def for_video(self, video_id: str) -> Outputs:
         """The outputs of one video of a batch: each path but the shared ones is a folder with one file per video."""
-        paths = {kind: folder / f"{video_id}{kind.value}" for kind, folder in self.paths.items() if kind not in SHARED}
+        paths = {kind: folder / f"{video_id}{kind.value.ending}" for kind, folder in self._own.items()}
         return Outputs(paths, self.overwrite)
 
     def make_folders(self, batch: tuple[str, ...]) -> None:
         """Create the folders that hold one file per video of a batch; they lie in folders as the videos do."""
-        for kind, folder in self.paths.items():
-            if kind not in SHARED:
-                for place in dict.fromkeys((folder, *((folder / video_id).parent for video_id in batch))):
-                    output_folder(place)
+        for folder in self._own.values():
+            for place in dict.fromkeys((folder, *((folder / video_id).parent for video_id in batch))):
+                output_folder(place)
 
+    @property
+    def shared(self) -> dict[Output, Path]:
+        """The outputs that hold all videos of a batch."""
+        return {kind: path for kind, path in self.paths.items() if kind.value.is_shared}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What an output needs to know beside the answer."""
-
-    video: Path
-    now: datetime
-    elan: ElanDocument | None = None  # add to this file instead of starting a new one
-    elan_media: ElanMedia | None = None  # which of its linked videos was searched
-    vocabulary: ExternalVocabulary | None = None
-    isolated: bool = True
-    progress: Progress | None = None
-    lag: SubtitleLag | None = None  # of the signing behind its subtitles
-    words: Vocabulary = Vocabulary(())  # whose places are the class numbers of the challenge
-    record: Mapping[str, object] | None = None  # what JSON says; None: the answer alone
+    @property
+    def _own(self) -> dict[Output, Path]:
+        return {kind: path for kind, path in self.paths.items() if not kind.value.is_shared}
 
 
 def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, ...] | None = None) -> None:
@@ -121,15 +241,15 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
             raise InputError(path, "is named for two outputs", "give each output a name of its own")
         seen.add(path.resolve())
         # An ELAN file is the one thing people extend in place, and only when they say so.
-        is_extended = kind is Output.EAF and path.suffix.lower() == Output.EAF.value
+        is_extended = kind is Output.EAF and path.suffix.lower() == Output.EAF.value.ending
         if not is_extended and path.is_file() and any(_same(path, given) for given in inputs):
             raise InputError(path, _INPUT, "choose another name")
-        if batch is None or kind in SHARED:
+        if batch is None or kind.value.is_shared:
             _refuse_ending(kind, path)
             refuse_existing(path, overwrite=outputs.overwrite)
         else:
             _refuse_file(path)
-            for existing in (path / f"{video_id}{kind.value}" for video_id in batch):
+            for existing in (path / f"{video_id}{kind.value.ending}" for video_id in batch):
                 if existing.resolve() in given_files:
                     raise InputError(existing, _INPUT, "choose another folder")
                 if existing.exists():
@@ -137,8 +257,8 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
 
 
 def _refuse_ending(kind: Output, path: Path) -> None:
-    endings = _ENDINGS.get(kind)
-    if endings is not None and path.suffix.lower() not in endings:
+    endings = kind.value.names
+    if endings and path.suffix.lower() not in endings:
         what = f"is no name for the output --{kind.name.lower()}"
         raise InputError(path, what, f"use a name that ends in {' or '.join(endings)}")
 
@@ -151,73 +271,19 @@ def write_answer(
     ELAN (.eaf), captions (.vtt, .srt), tables (.csv, .jsonl, .parquet), .json, VGG VIA (.via.json), a plot (.png).
     """
     target, source = Path(path), Path(video)
-    endings = {ending: kind for kind in _BY_NAME for ending in _ENDINGS.get(kind, (kind.value,))}
+    endings = {ending: kind for kind in _BY_NAME for ending in kind.value.names or (kind.value.ending,)}
     fitting = [ending for ending in endings if target.name.lower().endswith(ending)]
     if not fitting:
         raise InputError(target, "its name tells no format", f"use a name that ends in {' or '.join(endings)}")
     outputs = Outputs({endings[max(fitting, key=len)]: target}, overwrite)
     check_outputs(outputs, (source,))
-    return write_outputs(answer, outputs, Context(video=source, now=datetime.now(UTC)))
+    return write_outputs(answer, outputs, Context(videos={answer.video_id: source}, now=datetime.now(UTC)))
 
 
 def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tuple[str, ...]:
     """Write every output that was asked for, each whole or not at all; give what should be known about them."""
-    spottings, overwrite = tuple(answer), outputs.overwrite
-    warnings: tuple[str, ...] = ()
-    for kind, path in outputs.paths.items():
-        if kind in TABLES:
-            write_spottings(spottings, path, overwrite=overwrite)
-        elif kind is Output.JSON:
-            write_json(context.record or answer_record(answer), path, overwrite=overwrite)
-        elif kind is Output.VTT or kind is Output.SRT:
-            write_captions(spottings, path, overwrite=overwrite)
-        elif kind is Output.EAF:
-            document = context.elan or new_eaf(context.video, path, date=context.now)
-            options = TierOptions(vocabulary=context.vocabulary, media=context.elan_media)
-            extended = add_spottings(document, spottings, options)
-            write_eaf(extended, path, overwrite=overwrite)
-            warnings += tuple(one for one in extended.warnings if one not in document.warnings)  # those are known
-        elif kind is Output.VIA:
-            write_via(spottings, {answer.video_id: context.video}, path, overwrite=overwrite)
-        elif kind is Output.BOBSL or kind is Output.CHALLENGE:
-            write_corpus_json(kind, spottings, context.words, path, overwrite=overwrite)
-        elif kind is Output.LAG and context.lag is not None:
-            lag = context.lag
-            drawn = LagFigure(lag.times_ms, lag.lags_ms, lag.line_ms(lag.times_ms))
-            plot_lag(drawn, answer.video_id, path, overwrite=overwrite)
-        elif kind is Output.PLOT:
-            plot_answer(answer, path, overwrite=overwrite)
-        elif kind is Output.VIDEO:
-            with VideoReader(context.video, isolated=context.isolated) as reader:
-                write_overlay(_watched(reader, path, answer, context), answer, path, overwrite=overwrite)
-    return warnings
-
-
-def write_corpus_json(
-    kind: Output, spottings: Sequence[Spotting], words: Vocabulary, path: Path, *, overwrite: bool = False
-) -> None:
-    """Findings of one or many videos as BOBSL publishes spottings, or as the 2022 challenge does.
-
-    BOBSL's time is where the sign starts, as of its own dictionary spottings. A class of the challenge is the place of
-    the word in the sorted vocabulary of the dictionary.
-    """
-    if kind is Output.BOBSL:
-        found = tuple(
-            TimedAnnotation(
-                video_id=one.video_id,
-                word=one.word,
-                time_ms=max(0, one.span_ms.start),
-                confidence=min(1.0, max(0.0, one.cosine if one.presence is None else one.presence.probability)),
-                source="dictionary",
-            )
-            for one in spottings
-        )
-        write_bobsl_spottings(SplitAnnotations({"all": found}, OFFSETS), path, overwrite=overwrite)
-        return
-    spans: dict[str, list[SignSpan]] = {}
-    for one in spottings:
-        spans.setdefault(one.video_id, []).append(SignSpan(words.id_of(one.word), one.span_ms))
-    write_challenge({video: tuple(signs) for video, signs in spans.items()}, path, overwrite=overwrite)
+    context, found = replace(context, answer=answer, overwrite=outputs.overwrite), tuple(answer)
+    return tuple(said for kind, path in outputs.paths.items() for said in kind.write(found, path, context))
 
 
 def _watched(reader: VideoReader, path: Path, answer: VideoAnswer, context: Context) -> Iterator[tuple[Pixels, float]]:
@@ -239,22 +305,6 @@ def _refuse_file(folder: Path) -> None:
 # Results that were written in one format, in any other: tables, captions, ELAN, VIA, the spotting challenge.
 
 
-class ExportFormat(Enum):
-    """A format, by the ending of its files."""
-
-    CSV = ".csv"
-    JSON = ".json"
-    JSONL = ".jsonl"
-    PARQUET = ".parquet"
-    VTT = ".vtt"
-    SRT = ".srt"
-    EAF = ".eaf"
-    VIA = ".via.json"
-    CHALLENGE = ".challenge.json"
-
-
-PER_VIDEO = frozenset({ExportFormat.VTT, ExportFormat.SRT, ExportFormat.EAF})
-_TABLES = frozenset({ExportFormat.CSV, ExportFormat.JSON, ExportFormat.JSONL, ExportFormat.PARQUET})
 _NAME_THEM = "say where they are with --videos"
 
 
@@ -263,7 +313,7 @@ class ExportRequest:
     """Which results, and what to make of them."""
 
     results: Path  # a table of spottings (.csv, .json, .jsonl, .parquet) or a VIA project
-    targets: Mapping[ExportFormat, Path]  # of several videos, captions and ELAN files go into a folder
+    targets: Mapping[Output, Path]  # of several videos, captions and ELAN files go into a folder
     videos: Path | None = None  # a video, a folder or a list of videos: VIA and ELAN files name them
     classes: Path | None = None  # a text file, one word a line: the challenge numbers words by their line
     overwrite: bool = False
@@ -299,27 +349,23 @@ def export(request: ExportRequest, progress: Progress | None = None) -> Exported
         by_video.setdefault(one.video_id, []).append(one)
     _refuse(request, by_video)
     videos = _videos(request, tuple(by_video))
-    classes = _class_numbers(spottings, request.classes) if ExportFormat.CHALLENGE in request.targets else {}
+    classes = _class_numbers(spottings, request.classes) if Output.CHALLENGE in request.targets else {}
+    context = Context(videos=videos, classes=classes, overwrite=request.overwrite)
     written: list[Path] = []
     warnings: list[str] = []
     for number, (kind, path) in enumerate(request.targets.items()):
         if progress is not None:
             progress("writing", number, len(request.targets))
-        if kind in _TABLES:
-            write_spottings(spottings, path, overwrite=request.overwrite)
-        elif kind is ExportFormat.VIA:
-            write_via(spottings, videos, path, overwrite=request.overwrite)
-        elif kind is ExportFormat.CHALLENGE:
-            write_challenge(_challenge(by_video, classes), path, overwrite=request.overwrite)
-        else:
-            files = _per_video_paths(kind, path, tuple(by_video))
-            if len(by_video) != 1:
-                output_folder(path)
-            for video_id, own in by_video.items():
-                warnings += _write_one(own, files[video_id], videos.get(video_id), overwrite=request.overwrite)
-            written += files.values()
+        if not kind.value.is_of_one:
+            warnings += kind.write(spottings, path, context)
+            written.append(path)
             continue
-        written.append(path)
+        if len(by_video) != 1:
+            output_folder(path)
+        for video_id, file in _per_video_paths(kind, path, tuple(by_video)).items():
+            own = {video_id: videos[video_id]} if video_id in videos else {}
+            warnings += kind.write(by_video[video_id], file, replace(context, videos=own))
+            written.append(file)
     return Exported(len(spottings), len(by_video), tuple(written), classes, tuple(warnings))
 
 
@@ -355,17 +401,22 @@ def _refuse(request: ExportRequest, by_video: Mapping[str, Sequence[Spotting]]) 
         if path.resolve() in seen or path.resolve() == request.results.resolve():
             raise InputError(path, "is named twice, or is the input", "give each output a name of its own")
         seen.add(path.resolve())
-        if kind in PER_VIDEO and len(by_video) != 1 and path.exists() and not is_folder(path):
+        if kind.value.needs_search:
+            raise InputError(path, "shows what only a search knows", f"use --{kind.name.lower()} of `signspot spot`")
+        is_one_file = not kind.value.is_of_one or len(by_video) == 1
+        if is_one_file:
+            _refuse_ending(kind, path)
+        elif path.exists() and not is_folder(path):
             raise InputError(path, "is a file, but several videos give one file each", "name a folder")
-        for file in _per_video_paths(kind, path, tuple(by_video)).values() if kind in PER_VIDEO else (path,):
+        for file in (path,) if is_one_file else _per_video_paths(kind, path, tuple(by_video)).values():
             if file.parent != path or path.exists():  # a folder that is made later holds nothing yet
                 refuse_existing(file, overwrite=request.overwrite)
 
 
-def _per_video_paths(kind: ExportFormat, path: Path, video_ids: Sequence[str]) -> dict[str, Path]:
+def _per_video_paths(kind: Output, path: Path, video_ids: Sequence[str]) -> dict[str, Path]:
     if len(video_ids) == 1:
         return {video_ids[0]: path}
-    files = {video_id: path / f"{safe_name(video_id)}{kind.value}" for video_id in video_ids}
+    files = {video_id: path / f"{safe_name(video_id)}{kind.value.ending}" for video_id in video_ids}
     if len(set(files.values())) < len(files):
         raise InputError(path, "two videos would have files of the same name", "export them one after the other")
     return files
@@ -373,7 +424,7 @@ def _per_video_paths(kind: ExportFormat, path: Path, video_ids: Sequence[str]) -
 
 def _videos(request: ExportRequest, video_ids: Sequence[str]) -> dict[str, Path]:
     """Where the videos are, by their ids."""
-    if not {ExportFormat.EAF, ExportFormat.VIA} & set(request.targets):
+    if not {Output.EAF, Output.VIA} & set(request.targets):
         return {}
     if request.videos is None:
         raise InputError(request.results, "ELAN files and VIA projects name the videos", _NAME_THEM)
@@ -386,15 +437,6 @@ def _videos(request: ExportRequest, video_ids: Sequence[str]) -> dict[str, Path]
     if missing := [video_id for video_id in video_ids if video_id not in known]:
         raise InputError(request.videos, f"has no video {missing[0][:80]!r}, which the results name", _NAME_THEM)
     return {video_id: known[video_id] for video_id in video_ids}
-
-
-def _write_one(spottings: Sequence[Spotting], path: Path, video: Path | None, *, overwrite: bool) -> tuple[str, ...]:
-    if video is None or path.suffix.lower() != ".eaf":
-        write_captions(spottings, path, overwrite=overwrite)
-        return ()
-    document = add_spottings(new_eaf(video, path, date=datetime.now(UTC).astimezone()), spottings)
-    write_eaf(document, path, overwrite=overwrite)
-    return document.warnings
 
 
 def _class_numbers(spottings: Sequence[Spotting], path: Path | None) -> dict[str, int]:
@@ -410,15 +452,6 @@ def _class_numbers(spottings: Sequence[Spotting], path: Path | None) -> dict[str
     if missing := sorted({one.word for one in spottings} - set(numbers)):
         raise FormatError(path, f"has no line for {missing[0][:60]!r}, which was found", "add the word at the end")
     return numbers
-
-
-def _challenge(
-    by_video: Mapping[str, Sequence[Spotting]], classes: Mapping[str, int]
-) -> dict[str, tuple[SignSpan, ...]]:
-    return {
-        video_id: tuple(SignSpan(classes[Word(one.word)], one.span_ms) for one in own)
-        for video_id, own in by_video.items()
-    }
 
 
 # Who says so: everything a result rests on, and what else the same file says about that moment.
