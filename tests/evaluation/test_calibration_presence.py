@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import groupby
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +21,6 @@ from signspot.evaluation.calibration import (
     fit_isotonic,
     fit_logistic,
     fit_presence,
-    non_decreasing,
     probabilities,
 )
 
@@ -49,15 +51,29 @@ def test_classes_that_never_overlap_give_finite_weights() -> None:
     assert sure[-1] > 0.95
 
 
-@settings(max_examples=40)
-@given(st.lists(st.floats(-100, 100), max_size=60))
-def test_pooling_is_that_of_scikit_learn(values: list[float]) -> None:
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(-20, 20), st.booleans()), min_size=1, max_size=200))
+def test_pools_are_those_of_exact_fractions(candidates: list[tuple[int, bool]]) -> None:
+    pools: list[tuple[int, list[int]]] = []  # how many are right, and the log odds of all
+    for level, group in groupby(sorted(candidates), key=lambda one: one[0]):
+        right = [is_right for _, is_right in group]
+        pools.append((sum(right), [level] * len(right)))
+        while len(pools) > 1 and Fraction(pools[-2][0], len(pools[-2][1])) >= Fraction(pools[-1][0], len(pools[-1][1])):
+            later, before = pools.pop(), pools.pop()
+            pools.append((before[0] + later[0], before[1] + later[1]))
+    odds, truth = np.array([one for one, _ in candidates], np.float64), np.array([one for _, one in candidates])
+    fit = fit_isotonic(odds, truth)
+    assert fit.probability == pytest.approx([right / len(levels) for right, levels in pools], abs=1e-9)
+    assert fit.log_odds == pytest.approx([sum(levels) / len(levels) for _, levels in pools], abs=1e-9)
+
+
+def test_the_isotonic_fit_is_that_of_scikit_learn() -> None:
     isotonic = pytest.importorskip("sklearn.isotonic")
-    pooled = non_decreasing(np.array(values))
-    assert (np.diff(pooled) >= 0).all()
-    if values:
-        theirs = isotonic.isotonic_regression(np.array(values))
-        assert pooled == pytest.approx(theirs, abs=1e-9)
+    columns, right = examples()
+    odds = fit_logistic(columns, right).log_odds(columns)
+    order = np.argsort(odds, kind="stable")
+    theirs = isotonic.isotonic_regression(right[order].astype(np.float64))
+    assert fit_isotonic(odds, right).probability == pytest.approx(theirs[np.diff(theirs, prepend=-1) > 1e-9], abs=1e-9)
 
 
 def test_an_isotonic_fit_repairs_log_odds_that_promise_too_much() -> None:

@@ -162,26 +162,6 @@ def probabilities(log_odds: Floats) -> Floats:
     return np.asarray(0.5 * (1 + np.tanh(0.5 * np.asarray(log_odds, np.float64))))
 
 
-def non_decreasing(values: Floats) -> Floats:
-    """The non-decreasing sequence nearest to `values` (n,) in squares: pool adjacent violators.
-
-    >>> non_decreasing(np.array([1.0, 3.0, 2.0, 4.0])).tolist()
-    [1.0, 2.5, 2.5, 4.0]
-    """
-    means: list[float] = []
-    counts: list[int] = []
-    for value in np.asarray(values, np.float64).tolist():
-        means.append(value)
-        counts.append(1)
-        while len(means) > 1 and means[-2] >= means[-1]:
-            count = counts[-2] + counts[-1]
-            means[-2] = (means[-2] * counts[-2] + means[-1] * counts[-1]) / count
-            counts[-2] = count
-            means.pop()
-            counts.pop()
-    return np.repeat(means, counts)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Isotonic:
     """A probability that rises with the log odds of a logistic fit: straight lines between knots."""
@@ -197,13 +177,15 @@ class Isotonic:
 
 def fit_isotonic(log_odds: Floats, right: Bools) -> Isotonic:
     """Pool candidates (n,) until their frequencies never fall, one knot in the middle of each pool."""
+    from scipy.optimize import isotonic_regression  # only here: it loads slowly
+
     order = np.argsort(log_odds, kind="stable")
     sorted_odds = np.asarray(log_odds, np.float64)[order]
     # Equal log odds are one pool from the start, whatever their order.
     levels, first, counts = np.unique(sorted_odds, return_index=True, return_counts=True)
     means = np.add.reduceat(right[order].astype(np.float64), first) / counts
-    fitted = non_decreasing(np.repeat(means, counts))[first]
-    starts = np.flatnonzero(np.r_[True, np.diff(fitted) > 0])
+    fitted = isotonic_regression(means, weights=counts).x
+    starts = np.flatnonzero(np.r_[True, np.diff(fitted) > 1e-12])  # less is rounding: one pool
     stops = np.r_[starts[1:], len(levels)]
     middles = np.array(
         [np.average(levels[a:b], weights=counts[a:b]) for a, b in zip(starts, stops, strict=True)], np.float64
