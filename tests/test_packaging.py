@@ -123,7 +123,7 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
         "signspot/py.typed",
         "signspot/embedding/shipped/landmark-v1.safetensors",
         "signspot/embedding/shipped/world-v1.safetensors",
-        "signspot/files/dictionary_page.css",
+        "signspot/files/pages.css",
         "signspot/files/dictionary_page.js",
     }
 

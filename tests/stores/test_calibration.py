@@ -98,7 +98,7 @@ def test_a_file_that_is_far_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "film.calibration"
     with path.open("wb") as file:
         file.truncate(64_000_001)
-    with pytest.raises(FormatError, match=r"is larger than 64.*name a file of `signspot calibrate`"):
+    with pytest.raises(FormatError, match=r"larger than 64 MB.*run `signspot calibrate` again"):
         read_calibration(path)
 
 

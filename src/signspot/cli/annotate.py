@@ -146,7 +146,7 @@ def _likeliest(place: LikelyPlace | None, needed: float | None) -> str:
     if place is None:
         return ""
     if needed is not None and place.cosine >= needed:
-        return f" (its likeliest place, {clock(place.time_ms)}, was given to another mention)"
+        return f" (its likeliest place, {clock(place.time_ms, 3)}, was given to another mention)"
     least = "" if needed is None else f", needed {needed:.3f}"
     return f" (likeliest at {clock(place.time_ms, 3)}: cosine {place.cosine:.3f}{least})"
 
