@@ -9,6 +9,7 @@ import dataclasses
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 os.environ["COLUMNS"] = "110"
@@ -19,6 +20,7 @@ import typer
 import signspot
 from signspot.cli.main import app
 
+WIDTH = 110
 COMMANDS = (
     ("spot",),
     ("annotate",),
@@ -73,9 +75,32 @@ def fields_of(thing: type) -> str:
     if not dataclasses.is_dataclass(thing):
         return ""
     rows = [
-        f"- `{field.name}`: `{field.type}`" for field in dataclasses.fields(thing) if not field.name.startswith("_")
+        f"- `{field.name}`: `{field.type}`"
+        + ("" if field.default is dataclasses.MISSING else f" = `{field.default!r}`")
+        for field in dataclasses.fields(thing)
+        if not field.name.startswith("_")
     ]
     return "\n" + "\n".join(rows) + "\n"
+
+
+def signature_of(name: str, function: Callable[..., object]) -> str:
+    """The signature on one line, or with a line for each parameter where that would be long."""
+    signature = inspect.signature(function)
+    parameters = [_parameter(one) for one in signature.parameters.values()]
+    kinds = [one.kind for one in signature.parameters.values()]
+    if inspect.Parameter.KEYWORD_ONLY in kinds:
+        parameters.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    line = f"{name}({', '.join(parameters)}) -> {signature.return_annotation!r}"
+    inside = "".join(f"    {one},\n" for one in parameters)
+    return line if len(line) <= WIDTH else f"{name}(\n{inside}) -> {signature.return_annotation!r}"
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    """A parameter; long options without their fields, whose defaults the page lists under their own name."""
+    written = str(parameter)
+    if len(written) > WIDTH and dataclasses.is_dataclass(parameter.default):
+        return f"{parameter.replace(default=inspect.Parameter.empty)} = {type(parameter.default).__name__}()"
+    return written
 
 
 def api_page() -> str:
@@ -85,7 +110,7 @@ def api_page() -> str:
         thing = getattr(signspot, name)
         documented = (inspect.getdoc(thing) or "").strip()
         if inspect.isfunction(thing):
-            parts.append(f"## {name}\n\n```python\n{name}{inspect.signature(thing)}\n```\n\n{documented}\n")
+            parts.append(f"## {name}\n\n```python\n{signature_of(name, thing)}\n```\n\n{documented}\n")
         elif inspect.isclass(thing):
             parts.append(f"## {name}\n\n{documented}\n{fields_of(thing)}")
         else:
