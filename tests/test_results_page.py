@@ -28,6 +28,13 @@ def test_the_page_is_what_the_committed_results_make(generator: ModuleType) -> N
     assert page == generator.results_page(ROOT / "experiments"), "run `make docs`"
 
 
+@pytest.mark.parametrize("name", ["README.md", "docs/guides/real-video.md", "docs/guides/friends.md"])
+def test_the_tables_of_other_documents_are_what_the_committed_results_make(generator: ModuleType, name: str) -> None:
+    page = (ROOT / name).read_text(encoding="utf-8")
+    assert "<!-- table " in page and name in generator.DOCUMENTS
+    assert page == generator.filled(page, ROOT / "experiments", "../" * name.count("/")), "run `make docs`"
+
+
 def test_every_experiment_is_on_the_page_with_results_or_as_not_run(generator: ModuleType) -> None:
     page = generator.results_page(ROOT / "experiments")
     for script in (ROOT / "experiments").glob("*/run.py"):
