@@ -37,7 +37,8 @@ class Line(NamedTuple):
     is_percent: bool = False
 
 
-# Documents mark a table with `<!-- table NAME -->` and `<!-- end table -->`; what is between is written by `make docs`.
+# Documents mark a table with `<!-- table NAME -->`, the README of an experiment marks its results with
+# `<!-- results FILE -->`; what follows, up to `<!-- end -->`, is written by `make docs`.
 REAL_VIDEO, WLASL, TOP_6 = "real_video/results.json", "wlasl300/results.json", {"top-1": "top-1", "top-6": "top-6"}
 TOP_5 = {"official top-1": "top-1", "official top-5": "top-5"}
 TABLES = {
@@ -67,17 +68,26 @@ TABLES = {
              {"recall of planted pairs": "recall"}, True),
     ),
 }  # fmt: skip
-DOCUMENTS = ("README.md", "docs/guides/real-video.md", "docs/guides/friends.md")
 
 
-def filled(document: str, experiments: Path, to_root: str) -> str:
-    """A document with the figures of its tables; `to_root` is the way from its folder to the root."""
-    return re.sub(
-        r"(<!-- table ([\w-]+) -->\n).*?(<!-- end table -->)",
-        lambda found: f"{found[1]}{_table(TABLES[found[2]], experiments, to_root)}{found[3]}",
-        document,
-        flags=re.DOTALL,
-    )
+def documents(root: Path) -> list[Path]:
+    """All that have marked tables."""
+    pages = (root / "README.md", *(root / "docs" / "guides").glob("*.md"), *(root / "experiments").glob("*/README.md"))
+    return sorted(page for page in pages if "<!-- end -->" in page.read_text(encoding="utf-8"))
+
+
+def filled(page: Path, root: Path) -> str:
+    """A document with the figures of its tables as the committed results have them."""
+
+    def written(found: re.Match[str]) -> str:
+        if found[2] == "results":
+            results = read_results(page.parent / found[3])
+            return f"{found[1]}{markdown_of(results)}\n{_wrapped(f'**Verdict.** {results.verdict}')}<!-- end -->"
+        to_root = "../" * len(page.relative_to(root).parent.parts)
+        return f"{found[1]}{_table(TABLES[found[3]], root / 'experiments', to_root)}<!-- end -->"
+
+    marks = r"(<!-- (table|results) ([\w.-]+) -->\n).*?<!-- end -->"
+    return re.sub(marks, written, page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def _table(lines: tuple[Line, ...], experiments: Path, to_root: str) -> str:
@@ -151,8 +161,5 @@ def _purpose(folder: Path) -> str:
 
 if __name__ == "__main__":
     (ROOT / "docs" / "results.md").write_text(results_page(ROOT / "experiments"), encoding="utf-8")
-    for name in DOCUMENTS:
-        page = ROOT / name
-        page.write_text(
-            filled(page.read_text("utf-8"), ROOT / "experiments", "../" * name.count("/")), encoding="utf-8"
-        )
+    for page in documents(ROOT):
+        page.write_text(filled(page, ROOT), encoding="utf-8")

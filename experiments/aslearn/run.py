@@ -38,11 +38,12 @@ RECORDED = {  # what is to be seen, where that is not what the file's name says
     "wethankyou.mp4": ("we", "thanks"),
 }
 VERDICT = (
-    "Words are found in sentences far better than by raw landmarks. Presence (0.88) and ranking (0.62) reach what was "
-    "aimed at. Each word by itself, order (0.90) does as recorded (0.935), not by the file's name (0.873): four "
-    "recordings follow another order, as two orderings from pictures alone agree, without knowing the model's answers "
-    "or the names; no signer has checked it. Once the words of a sentence share each moment, as `annotate` takes them, "
-    "order is reached by the file's name, too (0.937), and as recorded every pair is in order."
+    "Words are found in sentences far better than by raw landmarks. Presence (aim 0.88) and ranking (aim 0.62) reach "
+    "their aims. With each word by itself, order (aim 0.90) reaches it as recorded (0.935) but not by the file name "
+    "(0.873): four recordings follow another order. Two orderings from pictures alone, made without knowing the "
+    "model's answers or the names, agree on this; no signer has checked it. If the words of a sentence share each "
+    "moment, as in `annotate`, order also reaches its aim by the file name (0.937), and as recorded every pair is in "
+    "order."
 )
 Embed = Callable[[FloatArray], FloatArray]  # (n, 16, 258) -> (n, d) unit rows
 

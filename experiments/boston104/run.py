@@ -36,9 +36,9 @@ _DATA = Path(__file__).parents[3] / "shared/data/boston104"
 Rows = dict[str, list[Judged]]  # by method, the learned ones once for each seed
 
 VERDICT = (
-    "Learning helps on real signing, in the paper's order of mAP (classification, watch-lookup, watch-read-lookup): "
-    "beside the trunk, watch-read-lookup gains 7.5 points of localisation and 8.9 of mAP over raw clips, both "
-    "intervals above 0. Alone it ranks best but localises no better than the others; intervals of the learned "
+    "Training helps on real signing, in the paper's order of mAP (classification, watch-lookup, watch-read-lookup). "
+    "Beside the trunk, watch-read-lookup gains 7.5 points of localisation and 8.9 of mAP over raw clips, both "
+    "intervals above 0. Alone it ranks best but localises no better than the others. The intervals of the learned "
     "rows overlap, and 40 test sentences that resemble training ones cannot settle their order."
 )
 

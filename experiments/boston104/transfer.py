@@ -32,9 +32,9 @@ COLUMNS = ("localisation", "mAP, sentences of a word", "mAP, entries of a senten
 _HANDS = ((13, 11, (15, 17, 19, 21)), (14, 12, (16, 18, 20, 22)))  # elbow, shoulder, wrist and hand: left, right
 _WRISTS = (15, 16)
 VERDICT = (
-    "Without hand shapes landmark-v1 is no better than the raw places of the hands on the same body: it localises 62% "
-    "(raw 65%), and its rankings lead by less than the intervals. It lives on hand shapes, and hardly a window of its "
-    "training lacked both hands; learning from boston104 itself (run.py) helps more."
+    "Without handshapes landmark-v1 is no better than the raw positions of the hands on the same body: nothing "
+    "transfers from trajectories alone. The model depends on handshapes, and hardly a window of its training lacked "
+    "both hands. Training on boston104 itself (run.py) helps more."
 )
 
 

@@ -34,11 +34,11 @@ COLUMNS = ("order", "localisation", "presence mAP", "word-ranking mAP")
 CUTS = ((0.0, 0.0), (0.1, 0.1), (-0.1, -0.1), (0.15, 0.0), (0.0, 0.15))  # of a query, at its start and its end
 MIRROR = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
 VERDICT = (
-    "Comparing by the evened-out trunk instead of the trained head brings 2 points of order, 3 of localisation, 4 of "
-    "both mAP. After that no way to decide the place is ahead by two points in what `spot` reports: smoothing and a "
-    "soft maximum bring half a point, and the weighted centre 2 of order by answering between two peaks, where nothing "
-    "is signed. `spot` stays as it is. Where the words of a passage are known beforehand, sharing each moment among "
-    "them by how similar they are brings 4 of both: `annotate` says that place of every word."
+    "Comparing by the whitened trunk instead of the trained head gains 2 points of order, 3 of localisation and 4 of "
+    "both mAP. After that, no way to decide the place is two points ahead in what `spot` reports: smoothing and a "
+    "soft maximum gain half a point, and the weighted centre gains 2 of order by answering between two peaks, where "
+    "nothing is signed. `spot` stays as it is. If the words of a passage are known beforehand, sharing each moment "
+    "among them by their similarity gains 4 of both: `annotate` reports that place for every word."
 )
 
 Score = Callable[[FloatArray], FloatArray]  # cosines (lengths, n_windows, n_words) -> (n_windows, n_words)
@@ -161,7 +161,7 @@ def rows_of(test: Test, head: LandmarkEmbedder, trunk: LandmarkEmbedder) -> dict
     plain = query_vectors(trunk, test.queries, cuts=1, mirror=False)
     by_trunk = embedded(trunk)
     ways: dict[str, Score] = {
-        "evened-out trunk, best length (shipped)": best_length,
+        "whitened trunk, best length (shipped)": best_length,
         "... smoothed in time": smoothed,
         "... the mean of neighbouring lengths": neighbouring_lengths,
         "... a soft maximum over lengths": soft_lengths,

@@ -34,8 +34,8 @@ TREMBLING = 0.012  # shoulder widths: deviation from frame to frame
 WAY = 5  # frames from rest to the sign
 _WRISTS = (15, 16)
 VERDICT = (
-    "Cut to the frames with a raised hand, a clip of somebody who rests before the belly is hardly recognised. Without "
-    "the still frames there, it is recognised nearly as well as others, which gain a little, too."
+    "Cut to the frames with a raised hand, a clip of somebody who rests in front of the belly is hardly recognised. "
+    "Without the still frames there, it is recognised nearly as well as others, which also gain slightly."
 )
 
 

@@ -45,9 +45,9 @@ SLACK = 2  # frames beside a sign that count as found
 COLUMNS = ("overlap", "found again", "both of two")
 PROVENANCE = Provenance(media_sha256="0", model="fold", fingerprint="fold", dictionary="fold")
 VERDICT = (
-    "How similar windows of each length are says how long a sign lasts: findings overlap clearly more with the signs "
-    "than ten frames do, the slower the more. Slow signs are found again in 9% instead of 25%; of signs that are "
-    "signed twice in a row some more are taken for one."
+    "The similarity of windows of each length tells how long a sign lasts: results overlap clearly more with the "
+    "signs than ten frames do, especially for slow signs. Slow signs are found twice in 9% instead of 25%; some more "
+    "of the signs that are signed twice in a row are merged into one."
 )
 
 

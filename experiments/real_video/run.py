@@ -236,10 +236,10 @@ def _measured(interval: Interval) -> Measured:
 
 
 VERDICT = (
-    "The commands reach the published figures of the model (experiments/aslearn, every second window: 0.930, 0.780, "
-    "0.873; 0.937 where the words of a sentence are known) on the same recordings. Looked up in a dictionary of 300 "
-    "words, 42% of unseen clips are named rightly at once and 74% within six guesses, without a dictionary 44% and "
-    "73%; of the three clips that are videos, two at once."
+    "On the same recordings the commands reach the figures of the model (experiments/aslearn, every second window: "
+    "0.930, 0.780, 0.873; 0.937 if the words of a sentence are known). In a dictionary of 300 words, 42% of unseen "
+    "clips are named correctly at first guess and 74% within six; without a dictionary 44% and 73%. Of the three "
+    "clips given as videos, two are named at first guess."
 )
 
 if __name__ == "__main__":

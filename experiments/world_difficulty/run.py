@@ -22,8 +22,8 @@ HERE = Path(__file__).parent
 RUNS = HERE / "runs.json"
 COLUMNS = {"mAP": "mean_ap", "R@5": "recall_at_5", "localisation": "localisation", "mAP by chance": "chance_mean_ap"}
 VERDICT = (
-    "In the band of 2-10% mAP that was asked for, at both sizes. Nothing is learned; the presets were frozen by this "
-    "measure before anything was trained. Synthetic signing: no claim about any real language."
+    "Within the target of 2-10% mAP, at both sizes. Nothing is trained; the presets were frozen by this measure "
+    "before anything was trained. Synthetic signing: no claim about any real language."
 )
 
 Run = Mapping[str, Any]
