@@ -89,10 +89,7 @@ def class_interval(
 
 
 def unit_interval(
-    values: npt.ArrayLike,
-    classes: npt.ArrayLike,
-    units: npt.ArrayLike,
-    options: BootstrapOptions = BootstrapOptions(),
+    values: npt.ArrayLike, classes: npt.ArrayLike, units: npt.ArrayLike, options: BootstrapOptions = BootstrapOptions()
 ) -> Interval:
     """The mean over classes of the means within them, with other signers: `units` (n,) are drawn.
 

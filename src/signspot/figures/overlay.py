@@ -30,11 +30,7 @@ _OVERLAY_THREADS = 2  # the encoder takes most of the time
 
 
 def write_overlay(
-    frames: Iterable[tuple[Pixels, float]],
-    answer: VideoAnswer,
-    path: Path,
-    *,
-    overwrite: bool = False,
+    frames: Iterable[tuple[Pixels, float]], answer: VideoAnswer, path: Path, *, overwrite: bool = False
 ) -> None:
     """Write the video that shows an answer: each frame (H, W, 3) with its time in ms, and the curves moving along.
 

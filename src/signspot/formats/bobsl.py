@@ -19,16 +19,7 @@ from signspot.domain.time import FRAME_MS, Millis, MillisSpan
 from signspot.domain.words import Vocabulary, Word, normalise
 from signspot.errors import FormatError
 from signspot.files.atomic import explained, refuse_existing
-from signspot.files.intake import (
-    RECORDING_SUFFIXES,
-    Found,
-    Oddities,
-    Place,
-    Problem,
-    is_folder,
-    read_whole,
-    recordings,
-)
+from signspot.files.intake import RECORDING_SUFFIXES, Found, Oddities, Place, Problem, is_folder, read_whole, recordings
 from signspot.files.json import Node, parse_json, write_json
 from signspot.files.pickles.door import read_metadata
 from signspot.formats.captions import write_subtitles

@@ -196,13 +196,7 @@ def _view_id(project: _Json, video: Path, names: Mapping[str, str]) -> str:
     file_id = known[0] if len(known) == 1 else _new_id(project["file"])
     if file_id not in project["file"]:
         location, source = _location(project, video.as_uri())
-        project["file"][file_id] = {
-            "fid": file_id,
-            "fname": video.name,
-            "type": _VIDEO,
-            "loc": location,
-            "src": source,
-        }
+        project["file"][file_id] = {"fid": file_id, "fname": video.name, "type": _VIDEO, "loc": location, "src": source}
     for view_id, view in project["view"].items():
         if [str(shown) for shown in view["fid_list"]] == [file_id]:
             return str(view_id)

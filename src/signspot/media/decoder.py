@@ -508,16 +508,7 @@ def _replaces(following: Timed[Content], current: Timed[Content], tick_ms: float
 
 
 # PyAV raises FFmpeg's errors, and on damaged files also Python's own of many kinds (IndexError, UnicodeDecodeError...).
-FAULTS = (
-    av.error.FFmpegError,
-    ArithmeticError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+FAULTS = (av.error.FFmpegError, ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 _WIDEST_PIXEL = 4  # pixels wider or narrower than this are a damaged header
 _DEINTERLACE = "mode=send_frame:deint=interlaced"  # one picture per frame; progressive pictures pass
 

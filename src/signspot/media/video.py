@@ -127,10 +127,7 @@ _TEXTS = (
     (b"<?xml", _PLAYLIST),
     (b"<!doctype html", _PAGE),
     (b"<html", _PAGE),
-    (
-        b"version https://git-lfs",
-        ("is a Git LFS pointer, not the video itself", "fetch the video with `git lfs pull`"),
-    ),
+    (b"version https://git-lfs", ("is a Git LFS pointer, not the video itself", "fetch the video with `git lfs pull`")),
 )
 
 

@@ -149,9 +149,7 @@ class VideoEmbedder(StagedModel):
         if clips.shape[1:] != (CLIP_LENGTH, side, side, 3):
             raise ValueError(f"clips of shape {clips.shape} instead of (n, {CLIP_LENGTH}, {side}, {side}, 3)")
         program = self.program(
-            f"{n} windows",
-            lambda: LaterStages(self.trunk, domain=self._domain),
-            ((n, 3, CLIP_LENGTH, side, side),),
+            f"{n} windows", lambda: LaterStages(self.trunk, domain=self._domain), ((n, 3, CLIP_LENGTH, side, side),)
         )
         vectors = [np.empty((0, self.trunk.embedding_dim), np.float32)]
         for first in range(0, len(clips), n):
