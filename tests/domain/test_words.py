@@ -55,7 +55,6 @@ def test_a_vocabulary_knows_its_words_and_what_looks_like_them() -> None:
     vocabulary = Vocabulary.of([Word("tree"), Word("apple"), Word("ice-cream"), Word("apple")])
     assert list(vocabulary) == ["apple", "ice-cream", "tree"]
     assert vocabulary.id_of(Word("tree")) == 2
-    assert vocabulary.longest_phrase == 2
     assert vocabulary.near("aple") == ("apple",)
     with pytest.raises(ValueError, match="once"):
         Vocabulary((Word("a"), Word("a")))

@@ -231,7 +231,7 @@ BAD_ROWS = [
     (row(cosine=7), "cosine 7.0 is not between"),
     (row(cosine=1.01), "cosine 1.01 is not between"),
     (row(cosine=-1.01), "cosine -1.01 is not between"),
-    (row(presence=1.5), "no probability"),
+    (row(presence=1.5), "out of range"),
     (row(presence=None), "presence is empty"),
     (row(subtitle_stop_ms=None), "only one of its times"),
     (row(subtitle_start_ms=None, subtitle_stop_ms=None), "without its times"),

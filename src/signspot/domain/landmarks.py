@@ -54,7 +54,6 @@ class SignerLandmarks:
 
     @property
     def aspect(self) -> float:
-        """The width of the picture over its height."""
         return self.width / self.height
 
 

@@ -1,4 +1,4 @@
-"""Where in the picture the signer is: a broadcast shows one in a corner, a dictionary shows the whole person."""
+"""Recordings and what is known of them: where the signer is, rights, videos of a corpus, entries of a dictionary."""
 
 from __future__ import annotations
 
@@ -36,23 +36,18 @@ class SignerBox:
     @classmethod
     def clamped(cls, left: float, top: float, right: float, bottom: float) -> SignerBox:
         """The part of a box that lies in the picture."""
-        inside = [min(1.0, max(0.0, edge)) for edge in (left, top, right, bottom)]
-        return cls(inside[0], inside[1], inside[2], inside[3])
+        return cls(*(min(1.0, max(0.0, edge)) for edge in (left, top, right, bottom)))
 
     @classmethod
     def parsed(cls, text: str) -> SignerBox:
         """The box in `left,top,right,bottom`, as fractions or, with % signs, percent."""
-        parts = [part.strip() for part in text.split(",")]
         try:
-            left, top, right, bottom = (_fraction(part) for part in parts)
+            # Divided by a hundred as a decimal is: 0.07 is 7%, and 7 * 0.01 is not.
+            parts = (part.strip() for part in text.split(","))
+            left, top, right, bottom = (float(p[:-1]) / 100 if p.endswith("%") else float(p) for p in parts)
         except ValueError as error:
             raise ValueError(f"{text[:60]!r} is no box of four numbers left,top,right,bottom") from error
         return cls(left, top, right, bottom)
-
-
-def _fraction(text: str) -> float:
-    # Divided by a hundred as a decimal is: 0.07 is 7%, and 7 * 0.01 is not.
-    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
 
 
 # Continuous footage: subtitles (s), sparse annotations (M), passages (S), and who may do what with them.
@@ -199,11 +194,9 @@ class Dictionary:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The words it holds, sorted."""
         return Vocabulary.of(self.by_word)
 
     def entries(self, word: Word) -> tuple[Entry, ...]:
-        """All entries of `word`; none if it is unknown."""
         return self.by_word.get(word, ())
 
     def variants(self, word: Word) -> tuple[Variant, ...]:

@@ -21,7 +21,7 @@ class Presence:
 
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:
-            raise ValueError(f"a presence of {self.probability} is no probability")
+            raise ValueError(f"presence {self.probability} is out of range: use 0 to 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +54,10 @@ class Spotting:
     @property
     def spotting_id(self) -> str:
         """The same for the same finding, on any machine and in any run."""
-        made_of = (
-            self.provenance.media_sha256,
-            str(self.span_ms.start),
-            str(self.span_ms.stop),
-            self.type_id or self.word,
-            self.provenance.fingerprint,
-            self.provenance.dictionary,
-        )
-        return "spot:" + hashlib.sha256("\0".join(made_of).encode(errors="surrogatepass")).hexdigest()[:16]
+        source = self.provenance
+        parts = [source.media_sha256, str(self.span_ms.start), str(self.span_ms.stop), self.type_id or self.word]
+        parts += [source.fingerprint, source.dictionary]
+        return "spot:" + hashlib.sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,6 @@ class WordAnswer:
 
     @property
     def word(self) -> Word:
-        """The word that was asked for."""
         return self.similarity.word
 
     @property
@@ -101,7 +95,7 @@ class VideoAnswer:
 
     def __post_init__(self) -> None:
         if not -1 <= self.threshold <= 1:
-            raise ValueError(f"{self.video_id}: a threshold of {self.threshold} is no cosine")
+            raise ValueError(f"{self.video_id}: a threshold of {self.threshold} is out of range: use -1 to 1")
 
     def __iter__(self) -> Iterator[Spotting]:
         found = (spotting for word in self.words for spotting in word.spottings)

@@ -47,7 +47,6 @@ class FrameSpan:
         return self.start <= frame < self.stop
 
     def overlaps(self, other: FrameSpan) -> bool:
-        """Whether the two spans share a frame."""
         return max(self.start, other.start) < min(self.stop, other.stop)
 
 
@@ -73,7 +72,6 @@ class MillisSpan:
 
     @property
     def duration(self) -> int:
-        """The length in milliseconds."""
         return self.stop - self.start
 
     def padded(self, before: int, after: int) -> MillisSpan:
@@ -82,7 +80,6 @@ class MillisSpan:
         return MillisSpan(Millis(start), Millis(max(start, self.stop + after)))
 
     def overlaps(self, other: MillisSpan) -> bool:
-        """Whether the two spans share any time."""
         return max(self.start, other.start) < min(self.stop, other.stop)
 
 
@@ -122,7 +119,6 @@ class TimeAxis:
         return len(self.times_ms)
 
     def time_of(self, frame: int) -> float:
-        """The media time of `frame` in ms."""
         return float(self.times_ms[frame])
 
     def nearest_frame(self, time_ms: float) -> int:
@@ -138,7 +134,6 @@ class TimeAxis:
         return right
 
     def frames_in(self, span: MillisSpan) -> FrameSpan:
-        """The frames whose time lies in `span`."""
         start, stop = np.searchsorted(self.times_ms, (span.start, span.stop))
         return FrameSpan(int(start), int(stop))
 

@@ -49,12 +49,10 @@ class WindowGrid:
         return -(-max(0, self.n_frames - self.length) // self.stride) + 1
 
     def starts(self) -> npt.NDArray[np.int64]:
-        """The first frame of every window."""
         last = max(0, self.n_frames - self.length)
         return np.minimum(np.arange(len(self), dtype=np.int64) * self.stride, last)
 
     def span(self, window: int) -> FrameSpan:
-        """The frames of the video a window covers."""
         start = self._start(window)
         return FrameSpan(start, min(start + self.length, self.n_frames))
 
@@ -129,7 +127,6 @@ class SimilarityTrack:
 
     @property
     def entry_ids(self) -> tuple[str, ...]:
-        """The ids of the entries, in the order of the columns."""
         return tuple(entry.entry_id for entry in self.entries)
 
     @property
@@ -185,20 +182,17 @@ class Embedder(Protocol):
     """Turns clips into unit vectors: f of Paper 3.1. The one seam between pixels and numbers."""
 
     @property
-    def name(self) -> str:
-        """What people call the model."""
+    def name(self) -> str: ...
 
     @property
     def fingerprint(self) -> str:
         """Changes whenever the vectors would: weights, preprocessing, precision."""
 
     @property
-    def dim(self) -> int:
-        """The length of a vector."""
+    def dim(self) -> int: ...
 
     @property
-    def frame_shape(self) -> FrameShape:
-        """The size of the frames it takes."""
+    def frame_shape(self) -> FrameShape: ...
 
     @property
     def threshold(self) -> float:
@@ -219,5 +213,4 @@ class StagedEmbedder(Embedder, Protocol):
         """Vectors of the trunk, or means of them (n, trunk dim), -> (n, dim) float32 rows of length 1."""
 
     @property
-    def trunk_dim(self) -> int:
-        """The length of a vector of the trunk."""
+    def trunk_dim(self) -> int: ...

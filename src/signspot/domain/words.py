@@ -64,7 +64,6 @@ class Vocabulary:
 
     @classmethod
     def of(cls, words: Iterable[Word]) -> Vocabulary:
-        """Sort and deduplicate."""
         return cls(tuple(sorted(set(words))))
 
     def __len__(self) -> int:
@@ -77,13 +76,7 @@ class Vocabulary:
         return word in self._ids
 
     def id_of(self, word: Word) -> int:
-        """The position of `word`."""
         return self._ids[word]
-
-    @property
-    def longest_phrase(self) -> int:
-        """How many written words the longest entry joins (at least 1)."""
-        return max((word.count("-") + 1 for word in self.words), default=1)
 
     def near(self, word: str, count: int = 3) -> tuple[Word, ...]:
         """The words that look most like `word`, for "did you mean"."""
@@ -102,5 +95,4 @@ class Synonyms:
         return cls(frozenset(p for a, b in pairs if a != b for p in ((a, b), (b, a))))
 
     def of_word(self, word: Word) -> frozenset[Word]:
-        """All synonyms of `word`."""
         return frozenset(b for a, b in self.pairs if a == word)
