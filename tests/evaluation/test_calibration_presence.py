@@ -17,11 +17,11 @@ from signspot.evaluation.calibration import (
     Calibration,
     PresenceFit,
     absence_of,
-    expected_calibration_error,
     fit_isotonic,
     fit_logistic,
     fit_presence,
     probabilities,
+    reliability,
 )
 
 
@@ -81,15 +81,15 @@ def test_an_isotonic_fit_repairs_log_odds_that_promise_too_much() -> None:
     too_sure = 4 * fit_logistic(columns, right).log_odds(columns)
     fit = fit_isotonic(too_sure, right)
     repaired = np.interp(too_sure, fit.log_odds, fit.probability)
-    assert expected_calibration_error(probabilities(too_sure), right) > 0.05
-    assert expected_calibration_error(repaired, right) < 0.02
+    assert reliability(probabilities(too_sure), right).expected_error > 0.05
+    assert reliability(repaired, right).expected_error < 0.02
 
 
 @pytest.mark.parametrize("is_isotonic", [False, True])
 def test_promises_are_kept_on_evidence_that_was_not_fitted(is_isotonic: bool) -> None:
     fit = fit_presence(*examples(), word_hours=10, isotonic=is_isotonic)
     columns, right = examples(seed=1)
-    assert expected_calibration_error(fit.probability(columns), right) < 0.03
+    assert reliability(fit.probability(columns), right).expected_error < 0.03
 
 
 @settings(max_examples=25)

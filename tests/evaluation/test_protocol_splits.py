@@ -2,13 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from signspot.domain.tracks import WindowGrid
 from signspot.errors import InputError
-from signspot.evaluation.protocol import TestPassage, draw_unseen_words, limited_to, with_stride
-from tests.evaluation.embedded import random_gallery, unit_rows
+from signspot.evaluation.protocol import draw_unseen_words, limited_to
+from tests.evaluation.embedded import random_gallery
 
 
 def test_unseen_words_are_spread_over_all_frequencies() -> None:
@@ -39,20 +36,3 @@ def test_a_limited_gallery_keeps_the_order() -> None:
     limited = limited_to(gallery, np.array([3, 5]))
     assert limited.words.tolist() == [5, 5, 3]
     assert np.array_equal(limited.vectors, gallery.vectors[[0, 2, 3]])
-
-
-@given(st.integers(16, 80), st.integers(1, 30))
-def test_a_stride_keeps_the_windows_a_grid_of_that_stride_has(n_frames: int, stride: int) -> None:
-    fine, coarse = WindowGrid(n_frames), WindowGrid(n_frames, stride=stride)
-    vectors = unit_rows(np.random.default_rng(3), len(fine), 4)
-    passage = TestPassage("p", 0, 0, np.array([fine.centre(i) for i in range(len(fine))]), vectors)
-    kept = with_stride(passage, stride)
-    assert kept.centres.tolist() == [coarse.centre(i) for i in range(len(coarse))]
-    assert np.array_equal(kept.vectors, vectors[coarse.starts()])
-
-
-def test_a_stride_of_nothing_is_refused_and_no_windows_stay_none() -> None:
-    empty = TestPassage("p", 0, 0, np.empty(0, np.int64), np.empty((0, 4), np.float32))
-    assert len(with_stride(empty, 3).centres) == 0
-    with pytest.raises(InputError, match="a stride of 0"):
-        with_stride(empty, 0)

@@ -79,7 +79,7 @@ def test_a_folder_for_results_is_as_open_as_others_and_its_absence_is_explained(
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refused)  # for root, everything is allowed
-    with pytest.raises(InputError, match="new: may not be written: choose another place"):
+    with pytest.raises(InputError, match="new: permission denied: choose another place"):
         output_folder(tmp_path / "new")
 
 

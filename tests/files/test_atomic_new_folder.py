@@ -46,7 +46,7 @@ def test_a_folder_made_by_somebody_else_meanwhile_is_not_replaced(tmp_path: Path
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    with pytest.raises(InputError, match="is no folder"), new_folder(tmp_path / "link", OWN, overwrite=True):
+    with pytest.raises(InputError, match="is not a folder"), new_folder(tmp_path / "link", OWN, overwrite=True):
         pass
 
 

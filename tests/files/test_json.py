@@ -67,8 +67,8 @@ def test_brackets_in_texts_are_no_levels() -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"NaN", "NaN is no number"),
-        (b"[-Infinity]", "-Infinity is no number"),
+        (b"NaN", "NaN is not a number"),
+        (b"[-Infinity]", "-Infinity is not a number"),
         (b"1e999", "too large"),
         (b"1" * 19, "integer of 19 digits"),
         (b"1" * 100_000, "integer of 100000 digits"),

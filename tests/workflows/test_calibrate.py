@@ -13,7 +13,7 @@ from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
 from signspot.domain.words import Word
 from signspot.errors import InputError
-from signspot.evaluation.calibration import expected_calibration_error
+from signspot.evaluation.calibration import reliability
 from signspot.models.embedders import ColourEmbedder
 from signspot.workflows.calibrate import (
     RATES,
@@ -102,7 +102,7 @@ def test_promises_and_false_alarms_hold_for_videos_that_were_not_fitted(
     examples = searched_examples(others, query, cohort_of(query.words), REQUEST, is_read=False)
     probability = fit.probability(examples.evidence)
     shown = probability >= SHOWN
-    assert expected_calibration_error(probability[shown], examples.right[shown]) < 0.1
+    assert reliability(probability[shown], examples.right[shown]).expected_error < 0.1
     rate = 30.0
     alarms = (probability[~examples.right] >= fit.least_presence(rate)).sum() / examples.word_hours.sum()
     assert rate / 2 < alarms < rate * 2

@@ -34,11 +34,6 @@ class Reliability:
         """Expected calibration error: the gap between promise and observation, weighted by the counts."""
         return float((np.abs(self.promised - self.observed) * self.counts).sum() / self.counts.sum())
 
-    @property
-    def largest_error(self) -> float:
-        """The gap of the worst bin."""
-        return float(np.abs(self.promised - self.observed).max())
-
 
 def reliability(
     probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = N_BINS, binning: Binning = "equal width"
@@ -63,29 +58,11 @@ def reliability(
     return Reliability(edges, counts.astype(np.int64), promised, observed)
 
 
-def expected_calibration_error(probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = N_BINS) -> float:
-    """The expected calibration error with bins of equal width.
-
-    >>> round(expected_calibration_error([0.9, 0.9, 0.1, 0.1], [True, False, False, False]), 6)
-    0.25
-    """
-    return reliability(probability, right, n_bins).expected_error
-
-
-def brier_score(probability: npt.ArrayLike, right: npt.ArrayLike) -> float:
-    """The mean squared difference between probability and truth: 0 is perfect, 0.25 is always saying a half."""
-    promise, truth = np.asarray(probability, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    if promise.ndim != 1 or promise.shape != truth.shape or not len(promise):
-        raise InputError("calibration", f"{promise.shape} probabilities, {truth.shape} truths", "give pairs")
-    return float(((promise - truth) ** 2).mean())
-
-
 # From evidence to a probability that a sign is there: logistic (Platt) and isotonic fits, and their false alarms.
 #
 # A candidate is a peak of a word's similarity curve. Its evidence is a row of numbers (see EVIDENCE); the fit says how
 # often candidates like it were right where the truth is known. False alarms are counted for each hour of video and
 # each word that is searched for in it: ten words in one hour are ten word-hours.
-
 
 EVIDENCE = ("cosine", "margin to other words", "log windows searched", "log entries")  # the columns
 FEWEST = 200  # candidates of known truth; with fewer, a calibration would be a guess
@@ -269,7 +246,6 @@ class Calibration:
 
     @property
     def name(self) -> str:
-        """The same for the same calibration."""
         digest = hashlib.sha256(f"{self.fingerprint}\0{self.fitted_on}".encode(errors="surrogatepass"))
         for fit in (self.plain, self.read):
             digest.update(repr(None if fit is None else fit.logistic).encode())

@@ -13,7 +13,7 @@ as average precision near chance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -84,8 +84,7 @@ def class_interval(
     values: npt.ArrayLike, classes: npt.ArrayLike, options: BootstrapOptions = BootstrapOptions()
 ) -> Interval:
     """The mean over classes of the means within them, with other classes: classes are drawn, each with all its rows."""
-    means = class_means(values, classes)
-    return mean_interval(means.values, None, options)
+    return mean_interval(class_means(values, classes).values, None, options)
 
 
 def unit_interval(
@@ -110,31 +109,12 @@ def unit_interval(
     return _interval(estimate, np.concatenate(drawn), n_units, options)
 
 
-def statistic_interval(
-    statistic: Callable[[Ints], float], units: npt.ArrayLike, options: BootstrapOptions = BootstrapOptions()
-) -> Interval:
-    """Any figure of rows, such as a calibration error: `statistic` takes row numbers, repeats included.
-
-    `units` (n,) are drawn as a whole. The slow way: `statistic` is called once for each draw.
-    """
-    n_rows = len(np.asarray(units))
-    place, n_units = _places(units, n_rows)
-    rows_of = np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place, minlength=n_units))[:-1])
-    rng = np.random.default_rng(options.seed)
-    drawn = [
-        statistic(np.concatenate([rows_of[unit] for unit in rng.integers(n_units, size=n_units)]))
-        for _ in range(options.draws)
-    ]
-    return _interval(statistic(np.arange(n_rows)), np.array(drawn, dtype=np.float64), n_units, options)
-
-
 def _places(labels: npt.ArrayLike, n_rows: int) -> tuple[Ints, int]:
     """Labels of any kind as numbers from 0, and how many there are."""
     label = np.asarray(labels)
     if label.shape != (n_rows,) or not n_rows:
-        raise InputError(
-            "bootstrap", f"{n_rows} values, labels of shape {label.shape}", "give one label for each value"
-        )
+        what = f"{n_rows} values, labels of shape {label.shape}"
+        raise InputError("bootstrap", what, "give one label for each value")
     names, place = np.unique(label, return_inverse=True)
     return place.astype(np.int64), len(names)
 

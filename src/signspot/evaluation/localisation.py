@@ -36,7 +36,6 @@ def is_near(found: npt.ArrayLike, annotated: npt.ArrayLike, tolerance: Tolerance
 
 
 def localisation(found: Ints, annotated: Ints, tolerance: Tolerance = Tolerance()) -> Localisation:
-    """Judge `found` (n,) against `annotated` (n,)."""
     if found.shape != annotated.shape or found.ndim != 1 or not len(found):
         raise InputError("localisation", f"{found.shape} found and {annotated.shape} annotated frames", "give pairs")
     offset: Floats = (found - annotated).astype(np.float64)
@@ -52,7 +51,6 @@ def localisation(found: Ints, annotated: Ints, tolerance: Tolerance = Tolerance(
 #
 # Conventions: a detection counts at a threshold when its score is at least the threshold, so equal scores come and go
 # together and no order among them matters. `n_positives` counts the signs there are to find, found or not.
-
 
 _COLUMNS = 64  # classes compared at once: bounds the memory
 
@@ -162,14 +160,10 @@ def _class_curves(footage: Sequence[Footage], n_classes: int, tolerance: Toleran
     for start in range(0, n_classes, _COLUMNS):
         block = np.concatenate([one.cosine[:, start : start + _COLUMNS] for one in footage])
         for number in range(start, min(start + _COLUMNS, n_classes)):
-            right = np.concatenate([_right_windows(one, number, tolerance) for one in footage])
-            if right.any():
+            labels = ((one, one.label_frame[one.label_class == number]) for one in footage)
+            near = [is_near(one.centres[:, None], frames, tolerance).any(axis=1) for one, frames in labels]
+            if (right := np.concatenate(near)).any():
                 yield number, detection_curve(block[:, number - start], right)
-
-
-def _right_windows(footage: Footage, number: int, tolerance: Tolerance) -> Bools:
-    frames = footage.label_frame[footage.label_class == number]
-    return np.asarray(is_near(footage.centres[:, None], frames, tolerance).any(axis=1))
 
 
 # What a search of whole videos would announce: peaks of every word's curve, matched with the annotated signs.
@@ -178,7 +172,6 @@ def _right_windows(footage: Footage, number: int, tolerance: Tolerance) -> Bools
 # it. From the highest down, each peak may claim one annotation of its word within the tolerance, the nearest that is
 # still free; what claims none is a false alarm. Where only some signs are annotated, as in most corpora, signs that
 # nobody annotated count as false alarms too: precision is then a lower bound.
-
 
 _DETECTION_COLUMNS = 32  # classes at once: bounds the memory
 

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from signspot.domain.time import MillisSpan
-from signspot.domain.tracks import Floats, Ints
+from signspot.domain.tracks import Bools, Floats, Ints
 from signspot.errors import InputError
 from signspot.evaluation.intervals import BootstrapOptions, Interval, ratio_interval
 
@@ -96,8 +96,8 @@ def overlap_scores(
     if matching not in ("optimal", "greedy") or not all(0 < percent <= 100 for percent in thresholds_percent):
         raise InputError("overlap", f"{matching!r} matching at {thresholds_percent}", "see overlap_scores")
     groups = list(_groups(annotated, found))
-    match = _n_optimal if matching == "optimal" else _n_greedy
-    hits = [[match(overlaps, percent) for percent in thresholds_percent] for *_, overlaps in groups]
+    count = _count_optimal if matching == "optimal" else _count_greedy
+    hits = [[count(overlaps, percent) for percent in thresholds_percent] for *_, overlaps in groups]
     return OverlapScores(
         videos=tuple(video for video, *_ in groups),
         signs=np.array([sign for _, sign, _ in groups], dtype=np.int64),
@@ -123,11 +123,10 @@ class _Overlaps:
         shared = np.maximum(shared, 0)
         return cls(shared, np.diff(rows)[..., 0] + np.diff(columns)[..., 0] - shared)
 
-    def allow(self, percent: int) -> list[tuple[int, int]]:
-        """The pairs that may match, annotated spans first, in the order given."""
+    def allow(self, percent: int) -> Bools:
+        """Which pairs may match: (A, F)."""
         # Two spans without length cover nothing and share nothing.
-        rows, columns = np.nonzero((self.shared * 100 >= self.joint * percent) & (self.joint > 0))
-        return list(zip(rows.tolist(), columns.tolist(), strict=True))
+        return (self.shared * 100 >= self.joint * percent) & (self.joint > 0)
 
 
 def _share(part: float, whole: int) -> float:
@@ -147,8 +146,8 @@ def _groups(annotated: SpansByVideo, found: SpansByVideo) -> Iterator[tuple[str,
             yield video, sign, _Overlaps.of(there, claimed)
 
 
-def _n_greedy(overlaps: _Overlaps, percent: int) -> int:
-    pairs = overlaps.allow(percent)
+def _count_greedy(overlaps: _Overlaps, percent: int) -> int:
+    pairs = [(row, column) for row, column in np.argwhere(overlaps.allow(percent)).tolist()]
     pairs.sort(key=lambda pair: -overlaps.shared[pair] / overlaps.joint[pair])
     rows: set[int] = set()
     columns: set[int] = set()
@@ -159,37 +158,8 @@ def _n_greedy(overlaps: _Overlaps, percent: int) -> int:
     return len(rows)
 
 
-def _n_optimal(overlaps: _Overlaps, percent: int) -> int:
-    """The size of a largest matching: each annotated span in turn looks for a found one, moving others if it must."""
-    choices: dict[int, list[int]] = defaultdict(list)
-    for row, column in overlaps.allow(percent):
-        choices[row].append(column)
-    row_of: dict[int, int] = {}
-    return sum(_place(row, choices, row_of) for row in choices)
+def _count_optimal(overlaps: _Overlaps, percent: int) -> int:
+    from scipy.sparse import csr_array  # only here: it loads slowly
+    from scipy.sparse.csgraph import maximum_bipartite_matching
 
-
-def _place(row: int, choices: Mapping[int, list[int]], row_of: dict[int, int]) -> bool:
-    """Whether `row` finds a column; breadth first, so that long chains of overlapping spans need no deep recursion."""
-    came_from: dict[int, int] = {}  # column -> the row that reached it
-    reached = [row]
-    for current in reached:
-        for column in choices[current]:
-            if column in came_from:
-                continue
-            came_from[column] = current
-            if column not in row_of:
-                _move_along(column, row, came_from, row_of)
-                return True
-            reached.append(row_of[column])
-    return False
-
-
-def _move_along(column: int, start: int, came_from: Mapping[int, int], row_of: dict[int, int]) -> None:
-    """Give every row on the way back to `start` the column it reached, freeing the one it had."""
-    column_of = {row: taken for taken, row in row_of.items()}
-    while True:
-        row = came_from[column]
-        row_of[column] = row
-        if row == start:
-            return
-        column = column_of[row]
+    return int((maximum_bipartite_matching(csr_array(overlaps.allow(percent)), perm_type="column") >= 0).sum())

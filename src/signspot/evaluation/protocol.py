@@ -27,7 +27,7 @@ Vectors that are zero or not finite are compared with nothing: their score is -i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import numpy as np
@@ -35,19 +35,10 @@ import numpy as np
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
 from signspot.errors import InputError
+from signspot.evaluation import ranking
 from signspot.evaluation.intervals import BootstrapOptions, Interval, class_interval, mean_interval, unit_interval
 from signspot.evaluation.localisation import is_near
-from signspot.evaluation.ranking import (
-    FIRST,
-    ClassMeans,
-    Denominator,
-    average_precision,
-    chance_average_precision,
-    chance_recall_among_first,
-    class_means,
-    ranks,
-    recall_among_first,
-)
+from signspot.evaluation.ranking import FIRST, ClassMeans, Denominator, class_means, ranks
 
 _UNIT = 0.01  # how far from 1 the length of a vector stored in half precision may be
 _SHORTEST = 1e-6  # a vector shorter than this has no direction
@@ -114,18 +105,11 @@ class Retrieval:
 
     @property
     def class_ap(self) -> ClassMeans:
-        """Average precision by word."""
         return class_means(self.ap, self.words)
 
     @property
     def class_recall(self) -> ClassMeans:
-        """Recall among the first k by word."""
         return class_means(self.recall, self.words)
-
-    @property
-    def class_hit(self) -> ClassMeans:
-        """The share of queries with anything right among the first k, by word."""
-        return class_means(self.is_hit, self.words)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +159,7 @@ class ProtocolScores:
         if self.options.denominator != "relevant":
             raise InputError("protocol", "chance is defined over the relevant entries", 'use denominator="relevant"')
         each = zip(self.passages.n_relevant, self.hit_rate, strict=True)
-        chance = [chance_average_precision(self.n_entries, int(n), float(rate)) for n, rate in each]
+        chance = [ranking.chance_average_precision(self.n_entries, int(n), float(rate)) for n, rate in each]
         return class_means(chance, self.passages.words).mean
 
     @property
@@ -183,7 +167,7 @@ class ProtocolScores:
         """What `recall_at_k` is expected to be for vectors that know nothing."""
         each = zip(self.passages.n_relevant, self.hit_rate, strict=True)
         k = self.options.k
-        chance = [chance_recall_among_first(self.n_entries, int(n), float(rate), k) for n, rate in each]
+        chance = [ranking.chance_recall_among_first(self.n_entries, int(n), float(rate), k) for n, rate in each]
         return class_means(chance, self.passages.words).mean
 
     @property
@@ -208,9 +192,8 @@ def score_passages(
 
     judged = list(comparison.judge(known(), options))
     if not judged:
-        raise InputError(
-            "protocol", "no passage shows a word of the gallery", "check that both use the same word numbers"
-        )
+        fix = "check that both use the same word numbers"
+        raise InputError("protocol", "no passage shows a word of the gallery", fix)
     cosine = np.stack([one.cosine for one in judged])
     entry_rows, entries = _entries_as_queries(judged, cosine, gallery, options)
     return ProtocolScores(
@@ -312,8 +295,7 @@ class _Comparison:
         if not len(cosine):
             return np.full(len(listed), -1, dtype=np.int64)
         columns = cosine[:, self.column[listed]]
-        frames: Ints = np.where(columns.max(axis=0) > -np.inf, passage.centres[columns.argmax(axis=0)], -1)
-        return frames
+        return np.where(columns.max(axis=0) > -np.inf, passage.centres[columns.argmax(axis=0)], -1)
 
 
 def _blocks(passages: Iterable[TestPassage], n_windows: int) -> Iterator[list[TestPassage]]:
@@ -358,8 +340,8 @@ def _retrieval(queries: Iterable[tuple[int, Ints, Bools]], options: ProtocolOpti
     over = [len(right_ranks) if options.denominator == "right" else len(place) for _, place, _, right_ranks in lines]
     return Retrieval(
         words=np.array([word for word, *_ in lines], dtype=np.int64),
-        ap=np.array([average_precision(line[3], n) for line, n in zip(lines, over, strict=True)], dtype=np.float64),
-        recall=np.array([recall_among_first(line[3], len(line[1]), options.k) for line in lines], dtype=np.float64),
+        ap=np.array([ranking.average_precision(line[3], n) for line, n in zip(lines, over, strict=True)], np.float64),
+        recall=np.array([ranking.recall_among_first(line[3], len(line[1]), options.k) for line in lines], np.float64),
         is_hit=np.array([bool((line[3] <= options.k).any()) for line in lines], dtype=np.bool_),
         n_relevant=np.array([len(place) for _, place, _, _ in lines], dtype=np.int64),
         n_right=np.array([len(right_ranks) for *_, right_ranks in lines], dtype=np.int64),
@@ -434,7 +416,6 @@ def protocol_intervals(scores: ProtocolScores, options: BootstrapOptions = Boots
 #
 # Listed are all entries of the annotated word, and whatever else ranks among the first. The margin of a passage is the
 # highest cosine of its own word minus the highest of any other word: positive where the right word comes first.
-
 
 CaseKind = Literal["clear", "just beaten", "wrong time", "missed"]
 
@@ -525,7 +506,6 @@ def choose_cases(
 # Paper 4.2 trains on all 1064 words or on 800 of them, and tests on the other 264 either way ("seen", "unseen"). How
 # the 264 were chosen is not said: here they are drawn evenly over the range of frequencies, by a seed.
 
-
 N_UNSEEN = 264  # Paper 4.2
 TEST_CONFIDENCE = 0.9  # Paper 4.1: of the automatic labels that passages are tested on
 
@@ -549,12 +529,3 @@ def limited_to(gallery: Gallery, words: Ints) -> Gallery:
     """The entries of `words` only, in the same order (Paper Tab. 3: a limited dictionary vocabulary)."""
     kept = np.isin(gallery.words, words)
     return Gallery(gallery.words[kept], gallery.vectors[kept])
-
-
-def with_stride(passage: TestPassage, stride: int) -> TestPassage:
-    """The passage with every `stride`-th window and the last, as a grid of that stride has them (Paper App. B.5)."""
-    if stride < 1:
-        raise InputError(passage.passage_id, f"a stride of {stride}", "a stride is at least 1")
-    n_windows = len(passage.centres)
-    kept = np.union1d(np.arange(0, n_windows, stride), np.arange(max(0, n_windows - 1), n_windows))
-    return replace(passage, centres=passage.centres[kept], vectors=passage.vectors[kept])

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.tracks import Bools, Floats, Ints
+from signspot.domain.tracks import Floats, Ints
 from signspot.errors import InputError
 
 Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
@@ -57,9 +57,8 @@ def ranks(scores: Scores) -> Ints:
     array([4, 1, 2, 3])
     """
     if scores.ndim != 1 or np.isnan(scores).any():
-        raise InputError(
-            "ranking", "the scores are not one row of numbers", "leave out or correct what is not a number"
-        )
+        fix = "leave out or correct what is not a number"
+        raise InputError("ranking", "the scores are not one row of numbers", fix)
     place = np.empty(len(scores), dtype=np.int64)
     place[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
     return place
@@ -88,20 +87,6 @@ def recall_among_first(right_ranks: npt.ArrayLike, n_relevant: int, k: int = FIR
     if not n_relevant:
         return 0.0
     return int((np.asarray(right_ranks, dtype=np.int64) <= k).sum()) / min(k, n_relevant)
-
-
-def mean_average_precision(scores: Scores, right: Bools, classes: npt.ArrayLike | None = None) -> float:
-    """The mean of the average precisions of many rankings; with `classes`, first within each class of queries.
-
-    `scores` and `right` are (n_queries, n_items), `classes` (n_queries,). All that is right is relevant; a query with
-    nothing right scores 0. Ties keep the order of the items.
-    """
-    if scores.ndim != 2 or scores.shape != right.shape or not len(scores):
-        raise InputError(
-            "ranking", f"scores of shape {scores.shape}, truth of shape {right.shape}", "give a table each"
-        )
-    each = [average_precision(ranks(row)[truth], int(truth.sum())) for row, truth in zip(scores, right, strict=True)]
-    return class_means(each, np.arange(len(each)) if classes is None else classes).mean
 
 
 def chance_average_precision(n_items: int, n_relevant: int, hit_rate: float = 1.0) -> float:

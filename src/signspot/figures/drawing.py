@@ -163,7 +163,6 @@ def write_text(parent: Axes | Figure, x: float, y: float, text: str, **style: An
 
 
 def shortened(text: str, length: int) -> str:
-    """At most `length` characters of `text`."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 

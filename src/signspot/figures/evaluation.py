@@ -134,7 +134,6 @@ def _png(figure: Figure) -> bytes:
 # As in the paper's figures, a curve stands for a dictionary clip of the word, and a bar marks where the word is
 # signed.
 
-
 # In inches.
 _WIDTH, _LEFT, _RIGHT, _TOP, _STRIP, _PANEL, _GAP, _BOTTOM = 9.0, 0.65, 0.7, 0.3, 0.85, 1.25, 0.52, 0.5
 
@@ -211,7 +210,6 @@ def _paint(axes: Axes, panel: Panel, example: Example) -> None:
 
 
 # Figures of trust: whether probabilities keep their promise, false alarms asked for and counted, subtitles and lag.
-
 
 _PRESENCE_DPI = 140
 

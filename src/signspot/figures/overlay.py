@@ -70,12 +70,10 @@ class Layout:
 
     @property
     def row_height(self) -> int:
-        """Of a word's row in the timeline."""
         return 30 if self.n_lanes <= 1 else 12
 
     @property
     def timeline_top(self) -> int:
-        """The first row of pixels below the lanes."""
         return PICTURE_HEIGHT + self.n_lanes * self.lane_height + 4
 
     @property
@@ -85,7 +83,6 @@ class Layout:
         return height + height % 2
 
     def lane_top(self, lane: int) -> int:
-        """The first row of pixels of a lane."""
         return PICTURE_HEIGHT + lane * self.lane_height
 
 

@@ -80,7 +80,6 @@ def _titles(rows: Sequence[SheetRow], width: int, height: int, tile_height: int)
 
 # Pairs of clips side by side on one picture: a row for each pair, a title above it, both clips as strips.
 
-
 _TITLE_HEIGHT, _PAIR_GAP, _BETWEEN = 22, 6, 28  # pixels
 _LONGEST_PAIR_TITLE = 110  # characters
 _QUALITY = 82  # of JPEG
@@ -145,7 +144,6 @@ def _pair_titles(pairs: Sequence[Pair], width: int, height: int, row_height: int
 
 
 # Landmarks as small pictures: a drawn skeleton shows how somebody signs without showing the face.
-
 
 Limb = tuple[int, int]  # the points at its ends
 

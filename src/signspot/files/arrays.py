@@ -40,7 +40,6 @@ class ArraysKind:
     max_bytes: int = 2_000_000_000
 
     def damaged(self, path: Path, why: object) -> FormatError:
-        """What is said of a file that cannot be used."""
         return FormatError(path, f"is damaged or no {self.what} ({why})", self.fix)
 
 
@@ -71,7 +70,6 @@ def read_arrays(path: Path, kind: ArraysKind) -> tuple[Node, Arrays]:
 
 
 def save_arrays(arrays: Arrays, metadata: Mapping[str, str], path: Path, *, overwrite: bool = False) -> None:
-    """Write a plain safetensors file."""
     with atomic_output(path, overwrite=overwrite) as temporary:
         try:
             plain = {name: np.asarray(array, order="C") for name, array in arrays.items()}

@@ -23,17 +23,14 @@ from typing import IO, Any
 from signspot.errors import EnvironmentProblem, InputError, OutputExists, SignspotError, readable_size
 from signspot.interrupts import gone_afterwards
 
-_UNSAFE = re.compile(r"[^\w.-]+")
-_LONGEST_NAME = 60  # characters
-
 
 def safe_name(text: str) -> str:
-    """Letters, digits, dots and dashes of a text, for the name of a file.
+    """At most 60 letters, digits, dots and dashes of a text, for the name of a file.
 
     >>> safe_name("and/or: really?")
     'and_or_really'
     """
-    return _UNSAFE.sub("_", text)[:_LONGEST_NAME].strip("_.") or "clip"
+    return re.sub(r"[^\w.-]+", "_", text)[:60].strip("_.") or "clip"
 
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -117,11 +114,11 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def explained(error: OSError, path: Path) -> EnvironmentProblem | InputError:
-    """Say in the user's words why `path` could not be written."""
+    """Why `path` could not be written, in the user's words."""
     if error.errno in _NO_SPACE:
         return EnvironmentProblem(path, "the disk is full", "free some space and run the same command again")
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        return InputError(path, "may not be written", "choose another place, or change the folder's permissions")
+        return InputError(path, "permission denied", "choose another place, or change the folder's permissions")
     return EnvironmentProblem(path, f"could not be written ({error.strerror or error})", "check the disk and try again")
 
 
@@ -139,19 +136,13 @@ def _publish(temporary: Path, path: Path, *, overwrite: bool) -> None:
     try:
         os.link(temporary, path)  # unlike a rename, a link never replaces
     except FileExistsError as error:
-        if _is_same(temporary, path):  # a server of a network that was asked twice, because its first answer was lost
-            return
+        with suppress(OSError):
+            if temporary.samefile(path):  # a network server that was asked twice, because its first answer was lost
+                return
         raise OutputExists(path, "was created by another program meanwhile", "choose another name") from error
     except OSError:  # a file system without hard links
         refuse_existing(path)
         temporary.replace(path)
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def flush(path: Path) -> None:
@@ -178,7 +169,7 @@ def take_lock(file: IO[Any]) -> bool:
 
 
 def names_in(folder: Path) -> list[str]:
-    """What a folder holds, sorted, without what a network file system keeps of deleted files that are still open."""
+    """What a folder holds, sorted, without what NFS keeps of deleted files that are still open."""
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith(".nfs"))
 
 
@@ -215,7 +206,7 @@ def refuse_folder(folder: Path, own_files: frozenset[str], *, overwrite: bool = 
     except (OSError, ValueError) as error:
         raise InputError(folder, "cannot be a folder to write", "choose another name") from error
     if not stat.S_ISDIR(mode):
-        raise InputError(folder, "is no folder", "name a folder to write")
+        raise InputError(folder, "is not a folder", "name a folder to write")
     if not overwrite:
         raise OutputExists(folder, "exists already", "choose another name, or add --overwrite to replace it")
     if foreign:
@@ -248,7 +239,6 @@ def _restore(old: Path, folder: Path) -> None:
 
 
 # What the operating system knows about the place of a store: its file system, its free space, who holds it.
-
 
 NETWORK_FILE_SYSTEMS = {"nfs", "nfs4", "cifs", "smb3", "smbfs"}
 _MOUNTS, _LOCKS = Path("/proc/self/mountinfo"), Path("/proc/locks")
@@ -309,7 +299,6 @@ def make_folder(folder: Path) -> None:
 
 
 def free_bytes(folder: Path) -> int:
-    """How much may still be written beside `folder`."""
     try:
         return shutil.disk_usage(folder).free
     except OSError as error:

@@ -18,7 +18,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
@@ -48,7 +48,6 @@ class Download:
 
     @property
     def file_name(self) -> str:
-        """What it is called on the disk."""
         return self.path.rpartition("/")[2]
 
 
@@ -94,26 +93,27 @@ def fetch(
 ) -> Path:
     """The released file `name` in `folder`, downloaded unless it is there, with the hash it had the first time."""
     if name not in DOWNLOADS:
-        raise InputError(name, "is no released file", f"choose one of: {', '.join(sorted(DOWNLOADS))}")
+        raise InputError(name, "is not a released file", f"choose one of: {', '.join(sorted(DOWNLOADS))}")
     if not folder.is_dir():
         raise InputError(folder, "the folder to write to does not exist", "create it first")
     path = folder / DOWNLOADS[name].file_name
-    job = _Job(
-        url=_checked_url(base_url, DOWNLOADS[name].path),
-        path=path,
-        progress=progress or (lambda done, total: None),
-        policy=policy or FetchPolicy(),
-    )
+    job = _Job(_checked_url(base_url, DOWNLOADS[name].path), path, progress, policy or FetchPolicy())
     if not path.exists():
         with _partial_file(path) as part:
             job.download(part)
             job.publish(part)
-    _verify(path, job.url)
+    recorded, found = _recorded(path), sha256_of(path)
+    if not recorded:
+        record = {"sha256": found, "n_bytes": path.stat().st_size, "url": job.url}
+        with atomic_output(_record_path(path), overwrite=True) as temporary:
+            temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    elif recorded != found:
+        what = f"has changed since it was fetched (sha256 {found[:12]}... instead of {recorded[:12]}...)"
+        raise InputError(path, what, "delete it and fetch it again")
     return path
 
 
 def sha256_of(path: Path) -> str:
-    """The hash of a file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -121,11 +121,11 @@ def sha256_of(path: Path) -> str:
         raise InputError(path, f"cannot be read ({error.strerror or error})", "check its permissions") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Job:
     url: str
     path: Path
-    progress: Progress
+    progress: Progress | None
     policy: FetchPolicy
 
     def download(self, part: FileIO) -> None:
@@ -160,7 +160,11 @@ class _Job:
 
     def _continue(self, part: FileIO) -> None:
         """One connection: what is missing is added to `part`."""
-        validator = _validator(self.path, self.url) if part.tell() else ""
+        validator = ""
+        if part.tell():
+            with suppress(OSError, UnicodeDecodeError):
+                known_url, _, known = _validator_path(self.path).read_text(encoding="utf-8").partition("\n")
+                validator = known if known_url == self.url and known.isprintable() else ""
         if not validator:
             _restart(part)
         request = urllib.request.Request(self.url, headers={"User-Agent": "signspot"})
@@ -172,7 +176,10 @@ class _Job:
 
     @contextmanager
     def _response(self, request: urllib.request.Request, part: FileIO) -> Iterator[http.client.HTTPResponse]:
-        opener = urllib.request.build_opener(_SameHost(self.url), *_proxies(self.url))
+        # No proxy between a machine and itself.
+        is_local = _is_loopback(urllib.parse.urlsplit(self.url).hostname or "")
+        direct = (urllib.request.ProxyHandler({}),) if is_local else ()
+        opener = urllib.request.build_opener(_SameHost(self.url), *direct)
         try:
             with opener.open(request, timeout=self.policy.timeout_seconds) as response:
                 yield response
@@ -206,18 +213,20 @@ class _Job:
         else:
             _restart(part)
             total = int(length)
-            _remember_validator(self.path, self.url, response.headers)
-        self._refuse_too_large(total, total - part.tell())
-        return total
-
-    def _refuse_too_large(self, total: int, missing: int) -> None:
+            # What tells two versions of the server's file apart, so that halves of two are never joined.
+            strong = response.headers.get("ETag", "")
+            weak = not strong or strong.startswith("W/")
+            validator = response.headers.get("Last-Modified", "") if weak else strong
+            with atomic_output(_validator_path(self.path), overwrite=True) as temporary:
+                temporary.write_text(f"{self.url}\n{validator}", encoding="utf-8")
         if total > self.policy.max_bytes:
             allowed = f"more than the {readable_size(self.policy.max_bytes)} allowed"
             raise InputError(self.url, f"has {readable_size(total)}, {allowed}", self._by_hand())
-        free = shutil.disk_usage(self.path.parent).free
+        free, missing = shutil.disk_usage(self.path.parent).free, total - part.tell()
         if missing > free:
             what = f"needs {readable_size(missing)}, but the disk has {readable_size(free)} left"
             raise EnvironmentProblem(self.path, what, "free some space and run the same command again")
+        return total
 
     def _append(self, response: http.client.HTTPResponse, part: FileIO, total: int) -> None:
         since, received = time.monotonic(), 0
@@ -225,8 +234,14 @@ class _Job:
             block = response.read1(min(_BLOCK_BYTES, total - part.tell()))
             if not block:
                 raise _TryAgain("the connection was cut")
-            self._write(part, block)
-            self.progress(part.tell(), total)
+            rest = memoryview(block)
+            try:
+                while rest:
+                    rest = rest[part.write(rest) :]
+            except OSError as error:
+                raise explained(error, self.path) from error
+            if self.progress is not None:
+                self.progress(part.tell(), total)
             received += len(block)
             elapsed = time.monotonic() - since
             if elapsed > self.policy.timeout_seconds:
@@ -234,18 +249,9 @@ class _Job:
                     raise _TryAgain("the server is too slow")
                 since, received = time.monotonic(), 0
 
-    def _write(self, part: FileIO, block: bytes) -> None:
-        rest = memoryview(block)
-        try:
-            while rest:
-                rest = rest[part.write(rest) :]
-        except OSError as error:
-            raise explained(error, self.path) from error
-
     def _unreachable(self, reason: str) -> SignspotError:
-        return EnvironmentProblem(
-            self.url, f"could not be fetched ({reason})", f"check the network, or {self._by_hand()}"
-        )
+        fix = f"check the network, or {self._by_hand()}"
+        return EnvironmentProblem(self.url, f"could not be fetched ({reason})", fix)
 
     def _by_hand(self) -> str:
         return f"get the file another way and put it at {self.path}"
@@ -260,12 +266,10 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
     def http_error_302(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: http.client.HTTPMessage
     ) -> http.client.HTTPResponse | None:
-        """Look at where the redirect leads before it is followed."""
         target = urllib.parse.urlsplit(urllib.parse.urljoin(req.full_url, headers.get("Location", "")))
         if (target.scheme, target.netloc) != (self._origin.scheme, self._origin.netloc):
-            raise InputError(
-                self._origin.geturl(), f"the server points elsewhere, to {target.netloc}", "do not trust it"
-            )
+            what = f"the server points elsewhere, to {target.netloc}"
+            raise InputError(self._origin.geturl(), what, "do not trust it")
         followed: http.client.HTTPResponse | None = super().http_error_302(req, fp, code, msg, headers)
         return followed
 
@@ -295,15 +299,8 @@ def _refuse_private(url: str) -> None:
         return  # a proxy looks the name up itself
     for *_, address in socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM):
         if not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_global:
-            raise InputError(
-                url, f"leads to {address[0]}, an address that is not public", "check the name and the network"
-            )
-
-
-def _proxies(url: str) -> list[urllib.request.BaseHandler]:
-    """No proxy between a machine and itself."""
-    is_local = _is_loopback(urllib.parse.urlsplit(url).hostname or "")
-    return [urllib.request.ProxyHandler({})] if is_local else []
+            what = f"leads to {address[0]}, an address that is not public"
+            raise InputError(url, what, "check the name and the network")
 
 
 @contextmanager
@@ -338,22 +335,6 @@ def _record_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256.json")
 
 
-def _remember_validator(path: Path, url: str, headers: http.client.HTTPMessage) -> None:
-    """Keep what tells two versions of the server's file apart, so that halves of two are never joined."""
-    strong = headers.get("ETag", "")
-    validator = headers.get("Last-Modified", "") if not strong or strong.startswith("W/") else strong
-    with atomic_output(_validator_path(path), overwrite=True) as temporary:
-        temporary.write_text(f"{url}\n{validator}", encoding="utf-8")
-
-
-def _validator(path: Path, url: str) -> str:
-    try:
-        known_url, _, validator = _validator_path(path).read_text(encoding="utf-8").partition("\n")
-    except (OSError, UnicodeDecodeError):
-        return ""
-    return validator if known_url == url and validator.isprintable() else ""
-
-
 def _recorded(path: Path) -> str:
     """The hash of the first use, or "" before it."""
     record = _record_path(path)
@@ -363,15 +344,3 @@ def _recorded(path: Path) -> str:
         return ""
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(record, "is damaged", "delete it if the file beside it is to be trusted") from error
-
-
-def _verify(path: Path, url: str) -> None:
-    """Compare with the hash of the first use, or record it."""
-    recorded, found = _recorded(path), sha256_of(path)
-    if not recorded:
-        record = {"sha256": found, "n_bytes": path.stat().st_size, "url": url}
-        with atomic_output(_record_path(path), overwrite=True) as temporary:
-            temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    elif recorded != found:
-        what = f"has changed since it was fetched (sha256 {found[:12]}... instead of {recorded[:12]}...)"
-        raise InputError(path, what, "delete it and fetch it again")

@@ -90,7 +90,6 @@ def bounded_lines(file: TextIO, path: Path) -> Iterator[str]:
 
 
 def unreadable(path: Path, error: OSError) -> FormatError:
-    """Say why the operating system did not let us read `path`."""
     return FormatError(path, f"cannot be read ({error.strerror or error})", "check the file and its permissions")
 
 
@@ -98,7 +97,6 @@ def unreadable(path: Path, error: OSError) -> FormatError:
 #
 # Nothing outside the folder is ever reached: absolute paths, "..", web addresses and links that lead out are refused.
 # Names are compared in Unicode form NFC, because macOS and Linux store the same name in different bytes.
-
 
 # What is taken for a video in a folder or a list: the usual names of every container that is read (README, Formats).
 VIDEO_SUFFIXES = frozenset(
@@ -156,17 +154,14 @@ class Found:
 
     @property
     def suffix(self) -> str:
-        """The lower-case suffix with its dot."""
         return self.path.suffix.lower()
 
     @property
     def last_name(self) -> str:
-        """The last part of the name."""
         return self.name.rpartition("/")[2]
 
     @property
     def stem(self) -> str:
-        """The last part of the name without its suffix."""
         return self.last_name.removesuffix(nfc(self.path.suffix))
 
 
@@ -262,7 +257,7 @@ class Place:
             return None
 
     def _spelt_otherwise(self, parts: list[str]) -> Path:
-        """The same names as the disk spells them, in whatever Unicode form."""
+        """The path as the disk spells it, in whatever Unicode form."""
         path = self.root
         for part in parts:
             if path not in self._names:
@@ -275,7 +270,7 @@ class Place:
 def _parts(name: str) -> list[str]:
     """The parts of a relative path; ValueError if it is anything else."""
     if len(name) > _MAX_NAME or any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in name):
-        raise ValueError("is no file name")
+        raise ValueError("is not a file name")
     path = name.replace("\\", "/")  # manifests made on Windows
     if "://" in path:
         raise ValueError("is a web address, not a file")
@@ -290,7 +285,6 @@ def _parts(name: str) -> list[str]:
 
 
 def nfc(text: str) -> str:
-    """The composed Unicode form."""
     return unicodedata.normalize("NFC", text)
 
 
@@ -314,11 +308,10 @@ def unread(files: Iterable[Found], where: Path, kind: str = "videos") -> list[Pr
     if not suffixes:
         return []
     counts = ", ".join(f"{count} with {suffix}" for suffix, count in sorted(suffixes.items())[:10])
-    return [Problem(str(where), f"files that are no {kind}: {counts}", "they are left out", is_remark=True)]
+    return [Problem(str(where), f"files that are not {kind}: {counts}", "they are left out", is_remark=True)]
 
 
 # What is odd in somebody else's file but does not stop the reading, as a short list.
-
 
 _EXAMPLES = 3  # cases named in a line; the others are counted
 _EXAMPLE_LENGTH = 60
@@ -339,7 +332,6 @@ class Oddities:
         self._examples: dict[str, list[str]] = {}
 
     def note(self, kind: str, case: str) -> None:
-        """Count one case of `kind`."""
         self._counts[kind] = self._counts.get(kind, 0) + 1
         examples = self._examples.setdefault(kind, [])
         if len(examples) < _EXAMPLES:
@@ -347,9 +339,8 @@ class Oddities:
 
     def lines(self) -> tuple[str, ...]:
         """One printable line for each kind, in the order they were met."""
-        return tuple(one_line(self._line(kind)) for kind in self._counts)
-
-    def _line(self, kind: str) -> str:
-        examples, count = self._examples[kind], self._counts[kind]
-        more = ["..."] if count > len(examples) else []
-        return f"{kind}: {count} ({', '.join(examples + more)})"
+        lines = []
+        for kind, count in self._counts.items():
+            examples = self._examples[kind] + (["..."] if count > _EXAMPLES else [])
+            lines.append(one_line(f"{kind}: {count} ({', '.join(examples)})"))
+        return tuple(lines)

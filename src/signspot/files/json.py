@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +30,6 @@ _CHUNK = 1 << 20
 
 
 def read_json(path: Path) -> object:
-    """The value in a JSON file."""
     return parse_json(read_whole(path), path)
 
 
@@ -40,9 +38,8 @@ def parse_json(content: bytes, where: str | Path) -> object:
     skeleton = _STRING.sub(b"", content)
     opened = skeleton.count(b"[") + skeleton.count(b"{")
     if opened > MAX_DEPTH and _depth(skeleton) > MAX_DEPTH:
-        raise FormatError(
-            where, f"is nested more than {MAX_DEPTH} levels deep", "no file of this kind is: get a new copy"
-        )
+        what = f"is nested more than {MAX_DEPTH} levels deep"
+        raise FormatError(where, what, "no file of this kind is: get a new copy")
     if opened + skeleton.count(b",") > MAX_VALUES:
         raise FormatError(where, "holds more than 5 million values", "split it into several files")
     try:
@@ -87,7 +84,7 @@ def _depth(skeleton: bytes) -> int:
 
 
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _integer(digits: str) -> int:
@@ -97,8 +94,7 @@ def _integer(digits: str) -> int:
 
 
 def _finite(digits: str) -> float:
-    number = float(digits)
-    if number in (float("inf"), float("-inf")):
+    if not math.isfinite(number := float(digits)):
         raise ValueError(f"{digits[:20]} is too large a number")
     return number
 
@@ -118,7 +114,6 @@ _DECODER = json.JSONDecoder(
 
 # Values inside a file that is not trusted: every step down says where it is, every surprise is a FormatError.
 
-
 MAX_TEXT = 20_000  # characters; longer texts are damaged input
 MAX_NAME = 255  # characters of a name or an id; no file system takes longer ones
 _NOT_IN_NAMES = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]")
@@ -134,14 +129,12 @@ class Node:
     place: str = ""
 
     def wrong(self, what: str) -> FormatError:
-        """The error that says what is wrong with this value."""
         return FormatError(self.file, f"{self.place} {what}".strip(), _DAMAGED)
 
     def is_not(self, wanted: str) -> FormatError:
-        """The error that says this value is not what it should be."""
         value = self.value
         shown = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)[:60]
-        return self.wrong(f"is {shown}, which is no {wanted}")
+        return self.wrong(f"is {shown}, which is not a {wanted}")
 
     @property
     def is_missing(self) -> bool:
@@ -152,17 +145,15 @@ class Node:
         return value is None or (isinstance(value, str | list | tuple | dict | set | np.ndarray) and not len(value))
 
     def members(self) -> dict[str, Node]:
-        """What an object holds, by name."""
         if not isinstance(self.value, dict):
             raise self.is_not("table with names")
         prefix = f"{self.place}/" if self.place else ""
         names = {str(name): value for name, value in self.value.items() if isinstance(name, str | int)}
         if len(names) != len(self.value):
-            raise self.wrong("has names that are no text, or one name twice")
+            raise self.wrong("has names that are not text, or one name twice")
         return {name: Node(self.file, value, f"{prefix}{name[:MAX_NAME]}") for name, value in names.items()}
 
     def member(self, name: str) -> Node:
-        """What an object holds under `name`."""
         if name not in (members := self.members()):
             raise self.wrong(f"has no field {name!r}")
         return members[name]
@@ -204,7 +195,6 @@ class Node:
         return text
 
     def number(self) -> float:
-        """A finite number."""
         value = self.value
         if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < math.inf:
             raise self.is_not("number")
@@ -225,17 +215,12 @@ class Node:
             Node(self.file, max(self.value, key=len), self.place).text()
             Node(self.file, "".join(self.value), self.place).text(MAX_TEXT * len(self.value))
             return tuple(dict.fromkeys(filter(None, self.value)))  # millions of texts come this way
-        return tuple(dict.fromkeys(text for node in self._members_or_self() if (text := node.text_or_nothing())))
-
-    def _members_or_self(self) -> Iterator[Node]:
-        if isinstance(self.value, str):
-            yield self
-        elif isinstance(self.value, set):
-            yield from Node(self.file, sorted(self.value, key=str), self.place).rows()
+        if isinstance(self.value, set):
+            members = Node(self.file, sorted(self.value, key=str), self.place).rows()
         else:
-            yield from self.rows()
+            members = [self] if isinstance(self.value, str) else self.rows()
+        return tuple(dict.fromkeys(text for node in members if (text := node.text_or_nothing())))
 
 
 def _plain(value: object) -> object:
-    """A number of numpy as one of Python."""
     return value.item() if isinstance(value, np.generic) else value

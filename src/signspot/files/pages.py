@@ -106,7 +106,7 @@ class PageFigure:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A part of the page."""
+    """A heading, then paragraphs, a table and figures."""
 
     title: str
     paragraphs: Sequence[str] = ()
@@ -136,7 +136,6 @@ def percent(share: float) -> str:
 
 
 def write_report(page: ReportPage, path: Path, *, overwrite: bool = False) -> None:
-    """Write the page."""
     _write(path, page.title, _report(page), overwrite=overwrite)
 
 
@@ -145,19 +144,16 @@ def _report(page: ReportPage) -> Iterator[_Html]:
     if page.note:
         yield _note(page.note)
     yield from _each("p", page.paragraphs)
-    yield from map(_section, page.sections)
+    for section in page.sections:
+        table = () if section.table is None else (_table(section.table),)
+        figures = itertools.chain.from_iterable(map(_figure, section.figures))
+        yield _tag("section", _tag("h2", section.title), *_each("p", section.paragraphs), *table, *figures)
     yield _tag("h2", "Files")
     files = ((_tag("a", file, href=quote(file, errors="replace")), f": {what}") for file, what in page.files)
     yield _tag("ul", *(_tag("li", *file) for file in files))
     if page.commands:
         yield _tag("h2", "Next")
         yield _tag("pre", "\n".join(page.commands))
-
-
-def _section(section: PageSection) -> _Html:
-    table = () if section.table is None else (_table(section.table),)
-    figures = itertools.chain.from_iterable(map(_figure, section.figures))
-    return _tag("section", _tag("h2", section.title), *_each("p", section.paragraphs), *table, *figures)
 
 
 def _table(table: PageTable) -> _Html:
@@ -173,7 +169,6 @@ def _figure(figure: PageFigure) -> tuple[_Html, _Html]:
 
 
 # Friends and false friends: pairs of signs side by side.
-
 
 NOTE = (
     "Signs were compared by a model, not by people. What is listed here is worth a look by somebody who knows both "
@@ -202,7 +197,6 @@ class FriendsGroup:
 
 
 def write_friends_page(title: str, groups: Sequence[FriendsGroup], path: Path, *, overwrite: bool = False) -> None:
-    """Write the page."""
     _write(path, title, _friends(title, groups), overwrite=overwrite, is_wide=True)
 
 
@@ -223,7 +217,6 @@ def _side(text: str, jpeg: bytes) -> _Html:
 
 
 # A dictionary: a card for every clip, a filter box, and the clip itself while a card is pointed at.
-
 
 _SHOWN_PER_GROUP = 12  # clips of a face group at the top of the page
 _FACES_NOTE = (
@@ -257,7 +250,6 @@ class DictionaryPage:
 
 
 def write_page(page: DictionaryPage, path: Path, *, overwrite: bool = False) -> None:
-    """Write the page."""
     _write(path, page.title, _dictionary(page), overwrite=overwrite, is_wide=True, script="dictionary_page.js")
 
 
@@ -281,14 +273,10 @@ def _face_groups(cards: Iterable[Card]) -> Iterator[_Html]:
         if card.face_group is not None:
             groups.setdefault(card.face_group, []).append(card)
     if groups:
-        shown = [
-            part
-            for number, own in sorted(groups.items())
-            for part in (
-                _tag("h3", f"face group {number} ", _tag("small", f"{len(own)} clips")),
-                _cards(own[:_SHOWN_PER_GROUP]),
-            )
-        ]
+        shown = []
+        for number, own in sorted(groups.items()):
+            shown.append(_tag("h3", f"face group {number} ", _tag("small", f"{len(own)} clips")))
+            shown.append(_cards(own[:_SHOWN_PER_GROUP]))
         summary = _tag("summary", f"{len(groups):,} face groups")
         yield _tag("details", summary, _tag("p", _FACES_NOTE), *shown, open="")
 

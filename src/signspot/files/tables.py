@@ -8,9 +8,10 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -49,7 +50,7 @@ class Record:
             return ""
         if isinstance(value, str) or type(value) is int:
             return str(value)
-        raise ValueError(f"{name} is {str(value)[:40]!r}, which is no text")
+        raise ValueError(f"{name} is {str(value)[:40]!r}, which is not text")
 
     def claim(self, name: str) -> bool | None:
         """A field as yes or no; None if it is missing."""
@@ -70,7 +71,7 @@ class Record:
         except (ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            raise ValueError(f"{name} is {str(value)[:40]!r}, which is no number")
+            raise ValueError(f"{name} is {str(value)[:40]!r}, which is not a number")
         return number
 
     def day(self, name: str) -> date | None:
@@ -78,7 +79,7 @@ class Record:
         try:
             return date.fromisoformat(self.text(name)) if self.has(name) else None
         except ValueError as error:
-            raise ValueError(f"{name} is {str(self.fields[name])[:40]!r}, which is no date") from error
+            raise ValueError(f"{name} is {str(self.fields[name])[:40]!r}, which is not a date") from error
 
     def word(self, language: str) -> Word:
         """The field `word`, normalised by the rules of its written language."""
@@ -92,21 +93,14 @@ class Record:
         return SignerBox(*edges) if edges else None
 
     def problem(self, what: str, fix: str) -> Problem:
-        """A problem with this row."""
         return Problem(self.where, what, fix)
 
     def rights(self) -> tuple[Rights, tuple[Problem, ...]]:
         """Who may do what; if any of it cannot be understood, nothing is allowed."""
         try:
-            rights = Rights(
-                holder=self.text("holder"),
-                licence=self.text("licence"),
-                may_train=self.claim("may_train"),
-                may_display=self.claim("may_display"),
-                may_export_clips=self.claim("may_export_clips"),
-                may_share_embeddings=self.claim("may_share_embeddings"),
-                expires=self.day("expires"),
-            )
+            claims = {name: self.claim(name) for name in RIGHTS_FIELDS if name.startswith("may_")}
+            holder, licence = self.text("holder"), self.text("licence")
+            rights = Rights(holder=holder, licence=licence, expires=self.day("expires"), **claims)
         except ValueError as error:
             fix = "until it is corrected nothing is allowed (yes or no; dates as 2031-12-31)"
             return Rights(), (self.problem(f"rights: {error}", fix),)
@@ -114,7 +108,6 @@ class Record:
 
 
 def rights_fields(rights: Rights) -> dict[str, object]:
-    """What is known of the rights, as fields."""
     values = {name: getattr(rights, name) for name in RIGHTS_FIELDS}
     if rights.expires is not None:
         values["expires"] = rights.expires.isoformat()
@@ -157,22 +150,20 @@ def csv_records(path: Path, fields: Fields) -> Records:
     with open_text(path) as file:
         lines = bounded_lines(file, path)
         first = next(lines, "")
-        reader = csv.reader(_chain(first, lines), delimiter=max(",;\t", key=first.count), strict=True)
+        reader = csv.reader(itertools.chain([first], lines), delimiter=max(",;\t", key=first.count), strict=True)
         try:
             header = _header(next(reader, []), path, fields)
             problems += fields.unknown(frozenset(header), path)
             for cells in reader:
                 where = f"{path}, line {reader.line_num}"
                 if any(cell.strip() for cell in cells[len(header) :]):
-                    problems.append(
-                        Problem(where, f"{len(cells)} cells under {len(header)} columns", "correct the row")
-                    )
+                    problem = f"{len(cells)} cells under {len(header)} columns"
+                    problems.append(Problem(where, problem, "correct the row"))
                 elif len(rows) >= _MAX_ROWS:
                     raise FormatError(path, f"has more than {_MAX_ROWS} rows", "split it into several folders")
                 elif any(cell.strip() for cell in cells):
-                    rows.append(
-                        Record(where, dict(zip(header, (unguarded(cell.strip()) for cell in cells), strict=False)))
-                    )
+                    texts = (unguarded(cell.strip()) for cell in cells)
+                    rows.append(Record(where, dict(zip(header, texts, strict=False))))
         except csv.Error as error:
             raise FormatError(path, f"line {reader.line_num}: {error}", "it is damaged or no CSV file") from error
     return Records(tuple(rows), tuple(problems))
@@ -220,16 +211,13 @@ def read_manifest(path: Path, kind: str) -> dict[str, object]:
     """A JSON manifest of ours: {"format": kind, "version": 1, ...}."""
     content = read_json(path)
     if not isinstance(content, dict) or content.get("format") != kind:
-        raise FormatError(path, f'is no manifest: its "format" is not {kind!r}', "name a manifest that signspot wrote")
+        raise FormatError(
+            path, f'is not a manifest: its "format" is not {kind!r}', "name a manifest that signspot wrote"
+        )
     if content.get("version") != 1 or content["version"] is True:
         what = f"is of version {str(content.get('version'))[:20]}, this program reads version 1"
         raise FormatError(path, what, "use a newer signspot")
     return content
-
-
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 def _header(cells: list[str], path: Path, fields: Fields) -> list[str]:
@@ -247,7 +235,6 @@ def _header(cells: list[str], path: Path, fields: Fields) -> list[str]:
 #
 # Without the mark Excel shows mojibake; pandas and R skip it. A text that a spreadsheet would run as a formula gets a
 # leading apostrophe, which reading takes away again.
-
 
 # Apostrophes before a formula character count too, so that taking one away always gives the text back.
 _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
@@ -279,7 +266,6 @@ def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[str | float]]) -> b
 def write_csv(
     header: Sequence[str], rows: Iterable[Sequence[str | float]], path: Path, *, overwrite: bool = False
 ) -> None:
-    """Write a small table."""
     content = csv_bytes(header, rows)
     with atomic_output(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)

@@ -49,11 +49,6 @@ def parse_xml(data: bytes, where: str | Path, error: type[InputError]) -> etree.
     return tree
 
 
-def check_xml(data: bytes, where: str | Path, error: type[InputError]) -> None:
-    """Raise `error` unless `parse_xml` accepts the file."""
-    parse_xml(data, where, error)
-
-
 class _Prolog:
     """Looks at what comes before the first element, and stops there."""
 
@@ -89,7 +84,7 @@ def _trusted_encoding(data: bytes, where: str | Path, error: type[InputError]) -
     """The encoding to use instead of the declared one, or None where the file may speak for itself."""
     head = data[:2048].lstrip(_BYTE_ORDER_MARKS).replace(b"\0", b"")
     if not head.lstrip().startswith(b"<"):
-        raise error(where, "is no XML file", "XML starts with a '<'")
+        raise error(where, "is not an XML file", "XML starts with a '<'")
     if head.startswith(b"<?xml") and b"?>" not in head:
         raise error(where, "its XML declaration does not end", _DAMAGED)
     declared = _DECLARED.match(head)
@@ -127,4 +122,4 @@ def _explained(problem: etree.XMLSyntaxError, where: str | Path, error: type[Inp
     if getattr(problem, "code", None) == _TOO_BIG_FOR_PARSER:
         what = f"XML is nested too deep or holds a text of more than 10 MB (line {line})"
         return error(where, what, _DAMAGED)
-    return error(where, f"is no valid XML: {problem.msg.strip()}", "the file is damaged or cut off; get it again")
+    return error(where, f"is not valid XML: {problem.msg.strip()}", "the file is damaged or cut off; get it again")

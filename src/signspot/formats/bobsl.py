@@ -190,7 +190,6 @@ def write_bobsl_spottings(spottings: SplitAnnotations, path: Path, *, overwrite:
 # 1.4 on pickles of columns. Times are seconds of the episode. The keyword spotter of BSL-1K heard American English: its
 # words get their British spelling. The truth of the 2022 challenge has spans and numbers for words.
 
-
 SPLITS = ("train", "val", "test")  # in info, 0, 1 and 2
 BRITISH = {
     "airplane": "aeroplane",
@@ -259,7 +258,6 @@ def _in_british(found: SplitAnnotations) -> SplitAnnotations:
 
 
 def _clips(info: Node) -> SplitAnnotations:
-    """The annotations behind the cut clips of info.pkl."""
     videos = info.member("videos")
     names = videos.member("name").rows()
     columns = {

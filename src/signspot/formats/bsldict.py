@@ -224,7 +224,6 @@ def _facts(node: Node) -> ClipFacts:
 
 
 def write_bsldict_records(content: BslDictRecords, folder: Path, *, overwrite: bool = False) -> None:
-    """Write bsldict.json into the folder of an imported dictionary."""
     # Clips of one category share their long list of signs: each list is written once.
     lists: dict[tuple[str, ...], int] = {}
     records = [_released(record, lists) for record in content.records]
@@ -257,7 +256,6 @@ def _released(record: BslDictRecord, lists: dict[tuple[str, ...], int]) -> dict[
 
 
 def read_bsldict_records(folder: Path) -> BslDictRecords:
-    """Read bsldict.json of an imported dictionary."""
     path = folder / RECORDS_FILE
     content = Node(path, read_manifest(path, _FORMAT))
     lists = content.member("lists").rows()
@@ -305,7 +303,6 @@ class ImportedDictionary:
 
     @property
     def summary(self) -> str:
-        """One line for the user."""
         lacking = ", ".join(f"{count} without {kind}" for kind, count in self.missing.items() if count)
         counts = f"{len(self.dictionary)} entries of {len(self.dictionary.by_word)} words"
         return f"{self.folder}: {counts}" + (f" ({lacking})" if lacking else "")

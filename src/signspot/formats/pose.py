@@ -212,7 +212,6 @@ class _Known:
 
     @classmethod
     def of(cls, header: _Header) -> _Known:
-        """By the names of the points."""
         pairs, first = [], 0
         for component in header.components:
             known = _NAMES.get(component.name, ())
@@ -291,11 +290,9 @@ class _Bytes:
         self._content, self._path, self.taken = content, path, 0
 
     def take(self, layout: str) -> tuple[float, ...]:
-        """The next numbers."""
         return struct.unpack(f"<{layout}", self._next(struct.calcsize(f"<{layout}")))
 
     def text(self) -> str:
-        """The next text."""
         (length,) = self.take("H")
         try:
             return self._next(int(length)).decode()
@@ -303,7 +300,6 @@ class _Bytes:
             raise FormatError(self._path, "is no .pose file, or damaged: a name is no text", _DAMAGED) from error
 
     def skip(self, n_bytes: int) -> None:
-        """Pass over what is not needed."""
         self._next(n_bytes)
 
     def _next(self, n_bytes: int) -> bytes:

@@ -86,7 +86,6 @@ class ExternalVocabulary:
         return tuple(dict.fromkeys(item.vocabulary for item in self.items))
 
     def only(self, name: str) -> ExternalVocabulary:
-        """The types of one list."""
         if name not in self.lists:
             what = f"has no vocabulary {name!r}, only {shortened(self.lists)}"
             raise FormatError(self.source, what, "choose one of these")
@@ -179,7 +178,6 @@ def _stems(
 #     CV_ENTRY CVE_ID DESCRIPTION EXT_REF  one type, before EAF 2.8
 #   EXTERNAL_REF EXT_REF_ID VALUE          some SignBanks write it inside the list
 
-
 UNKNOWN_LANGUAGE = "und"  # ELAN's name for "not said"
 
 
@@ -246,7 +244,6 @@ def _with_ids(root: etree._Element, refs: Mapping[str, str], odd: Oddities) -> I
 #     Senses (Dutch)                what it means, one column for each language; also "Keywords (...)" of older tables
 #
 # Other columns are ignored. The table may be separated by commas, semicolons or tabs, in UTF-8, UTF-16 or cp1252.
-
 
 MAX_BYTES = 100_000_000
 _DELIMITERS = (",", ";", "\t")

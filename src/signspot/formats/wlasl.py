@@ -218,7 +218,6 @@ def _entry(listed: _Listed, place: Place) -> Entry:
 
 # What a released data set says about its clips, beyond what our entries hold: clips.json beside the manifest.
 
-
 CLIPS_FILE = "clips.json"
 _FORMAT = "signspot-clips"
 _TEXTS = ("entry_id", "text", "signer", "split", "source", "url")
@@ -252,7 +251,6 @@ class ClipRecord:
 
 
 def write_clip_records(records: tuple[ClipRecord, ...], folder: Path, *, overwrite: bool = False) -> None:
-    """Write clips.json into the folder of a dictionary."""
     content = {"format": _FORMAT, "version": 1, "clips": [asdict(record) for record in records]}
     write_json(content, folder / CLIPS_FILE, overwrite=overwrite)
 

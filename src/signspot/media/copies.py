@@ -99,7 +99,6 @@ def _mean(greys: FloatArray, start: float, stop: float) -> FloatArray:
 # decides. Faces are found with dlib's detector and compared with its network, both inside the packages of the extra
 # `faces`.
 
-
 FACE_DIM = 128
 _LOOKS = 3  # frames of a clip
 _WEIGHTS = "face_recognition_models"

@@ -91,13 +91,11 @@ class Decoder:
             raise
 
     def close(self) -> None:
-        """Let go of the file."""
         if self._container is not None:
             self._container.close()
         self._file.close()
 
     def frames(self) -> Iterator[Frame]:
-        """Every 25 fps frame in order."""
         straight = straightened(self._stamped(), self._clock, clock_is_arbitrary=self._clock_is_arbitrary)
         shown: Timed[VideoFrame] | None = None
         pixels: Pixels | None = None
@@ -117,7 +115,6 @@ class Decoder:
             self._notes.append(f"shorter than one window ({CLIP_LENGTH} frames): the last picture is repeated")
 
     def outcome(self) -> Outcome:
-        """How it went; complete once all frames have been taken."""
         warnings = (*self._notes, *self._findings.warnings(), *self._clock.warnings())
         return Outcome(self._zero_ms(), partial_of(self._findings, self._claim), warnings)
 
@@ -334,7 +331,6 @@ class Decoder:
 # file claims; `straightened` turns these into times that never decrease, and `at_ticks` picks one picture for every
 # tick. Both look one picture ahead and no further, so that a video of any length needs the same memory.
 
-
 Content = TypeVar("Content")
 
 AHEAD_MS = FRAME_MS / 2  # how early a picture may be shown: a long-held picture is held, not replaced early
@@ -363,7 +359,6 @@ class Timed(Generic[Content]):
 
     @property
     def end_ms(self) -> float:
-        """When the next picture is due."""
         return self.time_ms + self.duration_ms
 
     def shifted(self, by_ms: float) -> Timed[Content]:
@@ -381,7 +376,6 @@ class ClockFaults:
     gaps: int = 0  # stretches without pictures too long to fill
 
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each kind of fault that occurred."""
         said = (
             (self.late, "{} pictures out of order were left out"),
             (self.strays, "{} pictures with an impossible time were left out"),
@@ -506,7 +500,6 @@ def _replaces(following: Timed[Content], current: Timed[Content], tick_ms: float
 
 # From decoded pictures to what a viewer sees: deinterlaced, square pixels, turned upright, RGB.
 
-
 # PyAV raises FFmpeg's errors, and on damaged files also Python's own of many kinds (IndexError, UnicodeDecodeError...).
 FAULTS = (av.error.FFmpegError, ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 _WIDEST_PIXEL = 4  # pixels wider or narrower than this are a damaged header
@@ -577,12 +570,10 @@ class Viewer:
 
     @property
     def width(self) -> int:
-        """Of the upright picture, in pixels."""
         return self._height if self.orientation.exchange else self._width
 
     @property
     def height(self) -> int:
-        """Of the upright picture, in pixels."""
         return self._width if self.orientation.exchange else self._height
 
     def pixels(self, picture: VideoFrame) -> Pixels:
@@ -616,7 +607,6 @@ class Deinterlacer:
             yield from self._ready()
 
     def flush(self) -> Iterator[VideoFrame]:
-        """Give the pictures still held back."""
         if self._graph is not None:
             with contextlib.suppress(*FAULTS):
                 self._graph.vpush(None)

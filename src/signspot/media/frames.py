@@ -216,7 +216,6 @@ def _smoothly_scaled(pixels: Pixels, shape: FrameShape) -> Pixels:
 # The paper gives neither the number of clips nor the ranges; ours are those of docs/deviations.md. A video shorter
 # than a clip is filled up with its last frame.
 
-
 MAX_SPEED = 4.0  # a sign shown faster than this is no longer that sign
 
 
@@ -271,7 +270,6 @@ def _refuse_empty(n_frames: int) -> None:
 # Small pictures of a clip: a strip of frames spread evenly over its length, stored as one JPEG file. Pillow is loaded
 # when one is made: a decoding process never needs it.
 
-
 TILE_HEIGHT = 96  # pixels
 TILES = 6
 _WIDEST = 4  # times its height: wider pictures are cut at both sides
@@ -324,7 +322,6 @@ def read_strip(path: Path, n_tiles: int) -> list[Pixels]:
 
 
 def write_picture(pixels: Pixels, path: Path, *, overwrite: bool = False) -> None:
-    """Store a picture (H, W, 3) uint8 as PNG."""
     from PIL import Image
 
     with atomic_output(path, overwrite=overwrite) as temporary:

@@ -35,7 +35,6 @@ def pack_request(request: ReadRequest) -> bytes:
 
 
 def unpack_request(line: bytes) -> ReadRequest:
-    """The request in a line made by `pack_request`."""
     words = json.loads(line)
     shape = FrameShape(**words["shape"]) if words["shape"] else None
     box = SignerBox(**words["box"]) if words["box"] else None
@@ -48,29 +47,24 @@ def pack_info(info: VideoInfo) -> bytes:
 
 
 def unpack_info(text: bytes, path: Path) -> VideoInfo:
-    """The description made by `pack_info`."""
     return VideoInfo(path=path, **json.loads(text))
 
 
 def pack_outcome(outcome: Outcome) -> bytes:
-    """How the decoding went."""
     return json.dumps(asdict(outcome)).encode("ascii")
 
 
 def unpack_outcome(text: bytes) -> Outcome:
-    """The outcome made by `pack_outcome`."""
     words = json.loads(text)
     return Outcome(float(words["origin_ms"]), str(words["partial"]), tuple(map(str, words["warnings"])))
 
 
 def pack_error(error: SignspotError) -> bytes:
-    """An error as its kind and its words."""
     kind = type(error).__name__
     words = {"kind": kind if kind in _ERRORS else "VideoError", "what": error.what, "fix": error.fix}
     return json.dumps(words).encode("ascii")
 
 
 def unpack_error(text: bytes, path: Path) -> SignspotError:
-    """The error made by `pack_error`, about `path`."""
     words = json.loads(text)
     return _ERRORS[words["kind"]](path, str(words["what"]), str(words["fix"]))

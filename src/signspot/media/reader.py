@@ -119,7 +119,6 @@ def claimed_ms(path: Path, *, isolated: bool = True) -> float | None:
 
 # The reader's side of a decoding process: start it, listen to it, and survive whatever happens to it.
 
-
 _COMMAND = ("-P", "-m", "signspot.media.child")  # -P: a json.py in the working folder is not imported
 _PIPE_BYTES = 1 << 20
 _FAREWELL_SECONDS = 5.0
@@ -145,7 +144,6 @@ class _Process:
         self.poll.register(self.output, select.POLLIN)
 
     def ask(self, request: ReadRequest) -> None:
-        """Tell it what to decode."""
         if self.popen.stdin:
             with contextlib.suppress(BrokenPipeError):  # it died at once; listening tells why
                 self.popen.stdin.write(messages.pack_request(request))
@@ -261,7 +259,6 @@ class IsolatedDecoder:
             raise
 
     def frames(self) -> Iterator[Frame]:
-        """Every 25 fps frame in order."""
         frame: Frame | None = None
         try:
             while (message := self._next()).kind in (messages.FRAME, messages.HELD):
@@ -276,7 +273,6 @@ class IsolatedDecoder:
             raise self._nonsense() from error
 
     def outcome(self) -> Outcome:
-        """How it went; known once all frames have been taken."""
         if self._outcome is None:
             raise RuntimeError(f"{self._path} has not been read to its end")
         return self._outcome

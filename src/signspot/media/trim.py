@@ -52,12 +52,10 @@ class Trim:
 
     @property
     def cut_before(self) -> int:
-        """Frames cut at the start."""
         return self.kept.start
 
     @property
     def cut_after(self) -> int:
-        """Frames cut at the end."""
         return self.n_frames - self.kept.stop
 
     def __str__(self) -> str:
@@ -66,7 +64,6 @@ class Trim:
 
 
 def trim_clip(path: Path, options: TrimOptions = TrimOptions(), *, isolated: bool = True) -> Trim:
-    """Trim a video file by what moves in it."""
     with VideoReader(path, isolated=isolated) as reader:
         return trim_by_motion((frame.pixels for frame in reader), options)
 
@@ -105,7 +102,6 @@ def trim_by_motion(
 
 
 def _wrist(points: FloatArray, wrist: int, aspect: float) -> Floats | None:
-    """The path of a wrist of the body."""
     places = points[:, 4 * wrist : 4 * wrist + 4]
     hidden = places[:, 3] < _LEAST_VISIBILITY
     return _path(np.where(hidden[:, None], 0, places[:, :2]), aspect)
@@ -182,7 +178,6 @@ def _trimmed(motion: Floats, high: float, low: float, margin: int) -> Trim:
 # What changes everywhere at once is no motion: a fade is explained by one gain and one offset for the whole picture,
 # and the noise of a camera or a codec by the block in the middle of all blocks of the same frame.
 
-
 _SHORT_SIDE = 72  # pixels of the small grey picture that is compared
 _BLOCK = 4  # pixels of the small picture
 _DARK = 0.25  # a picture with less contrast than this share of the usual is still fading in or out
@@ -254,7 +249,6 @@ def _beyond_noise(blocks: FloatArray) -> FloatArray:
 
 
 # Finding where in its picture the signer is: a square from landmarks or from motion, padded, inside the picture.
-
 
 _SAMPLED = 50  # frames, evenly over the video
 _UPPER_BODY = 25  # pose points down to the hips; legs are often guessed

@@ -91,7 +91,6 @@ class ReadReport:
 #
 # The decoder gets an open file, not a name: no name can be taken for an address, an option or a list of other files.
 
-
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # pathlib has already folded "//" to "/"
 _CHUNK = 1 << 20
 
@@ -148,7 +147,6 @@ def open_media(path: Path) -> io.FileIO:
 
 
 def media_sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
     digest = hashlib.sha256()
     with _open_ordinary(path) as file:
         try:
@@ -203,7 +201,6 @@ def _other_kind(head: bytes) -> tuple[str, str] | None:
 
 # What a video claims about its length, what was found, and how to say that a part is missing.
 
-
 # Their timestamps count from an arbitrary start, and the length is only estimated from what is there.
 RUNNING_CLOCKS = {"mpegts", "mpeg"}
 _ESTIMATED = RUNNING_CLOCKS | {"gif", "h264", "hevc", "m4v", "mpegvideo"}
@@ -234,7 +231,6 @@ class Findings:
     out_of_memory: bool = False
 
     def warnings(self) -> tuple[str, ...]:
-        """One sentence for each kind of damage."""
         said = (
             (self.is_cut, "the file ends early: its container says it should be longer"),
             (self.bad_packets, f"damaged pieces of video that could not be decoded: {self.bad_packets}"),
@@ -290,7 +286,6 @@ def _pictures_end_ms(name: str, stream: VideoStream) -> float | None:
 #
 # Decoders are silent about most cuts: a transport stream, a Matroska file or a fragmented MP4 simply ends earlier.
 
-
 _MOST_BOXES = 2_000_000
 _FIRST_BOXES = {b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pnot", b"sidx"}
 _EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
@@ -343,15 +338,12 @@ class Clipped(io.RawIOBase):
         self._file, self._size = file, size
 
     def readable(self) -> bool:
-        """Say that it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Say that it can be moved in."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes."""
         left = max(0, self._size - self._file.tell())
         return self._file.read(left if size < 0 else min(size, left)) or b""
 
@@ -362,7 +354,6 @@ class Clipped(io.RawIOBase):
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """The position."""
         return self._file.tell()
 
 

@@ -141,7 +141,6 @@ def _explained(path: Path) -> Iterator[None]:
 #
 # A clip begins at 0:00 and keeps the distances in time between its pictures. The video itself is only read.
 
-
 _ROUNDING_MS = 0.5  # times of spans are whole milliseconds
 LONGEST_MS = 120_000  # of one stretch: a sign is shorter, and its pictures are held in memory
 

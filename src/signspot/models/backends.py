@@ -53,7 +53,6 @@ class TorchBackend:
 
     @property
     def name(self) -> str:
-        """Such as torch-float32."""
         return f"torch-{str(self._dtype).removeprefix('torch.')}"
 
     @property
@@ -91,12 +90,10 @@ class OpenVinoBackend:
 
     @property
     def name(self) -> str:
-        """Such as openvino-fp32."""
         return f"openvino-{self.precision}"
 
     @property
     def device(self) -> str:
-        """Always the processor."""
         return "cpu"
 
     def compiled(self, network: nn.Module, examples: tuple[Tensor, ...]) -> Program:
@@ -185,7 +182,6 @@ def _filled(rows: Tensor, missing: int) -> Tensor:
 # becomes its counterpart. OpenVINO's own converter goes through `torch.export`, which takes 100 MB and seconds before
 # it begins. Only what the networks of this package use is known here; anything else raises.
 
-
 Node = Any  # of OpenVINO, which has no types
 Shape = tuple[int, ...]
 
@@ -220,7 +216,6 @@ class _Graph:
         return self._weights[id(value)][1]
 
     def numbers(self, values: Sequence[int]) -> Node:
-        """A constant of integers."""
         return self.opset.constant(list(values), dtype="int64")
 
 
@@ -241,12 +236,10 @@ class StandIn:
 
     @property
     def shape(self) -> Shape:
-        """As of a tensor."""
         return tuple(self.node.get_shape())
 
     @property
     def ndim(self) -> int:
-        """As of a tensor."""
         return len(self.shape)
 
     def __len__(self) -> int:
@@ -281,7 +274,6 @@ class StandIn:
     __radd__, __rmul__ = __add__, __mul__
 
     def mean(self, dim: Sequence[int]) -> StandIn:
-        """As of a tensor."""
         return _noted(_Call("mean", (self, dim), {}))
 
 

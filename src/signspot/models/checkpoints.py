@@ -107,7 +107,6 @@ class ImportReport:
 
     @property
     def summary(self) -> str:
-        """One line for the user."""
         ignored = f"; ignored {', '.join(self.ignored)}" if self.ignored else ""
         return (
             f"{self.card.architecture}: {self.kind}, {self.n_tensors} tensors, 0 foreign objects, shapes match{ignored}"
@@ -415,7 +414,6 @@ def _listed(names: Iterable[str]) -> str:
 
 # Networks by the names that model cards and checkpoints use: which there are, how to build one from its card.
 
-
 Setting = str | int | float | bool | None
 Weights = dict[str, Tensor]  # float32, or int64 for counters; all finite
 Trunk = I3D | S3D | LandmarkEncoder
@@ -428,7 +426,6 @@ _HEAD_PREFIX = "head_"  # of the head's settings; those of the trunk have none
 
 
 def name_of(trunk: Trunk) -> str:
-    """What cards call this kind of trunk."""
     return next(name for name, (kind, _) in _TRUNKS.items() if isinstance(trunk, kind))
 
 

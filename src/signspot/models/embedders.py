@@ -45,7 +45,6 @@ class StagedModel:
         self.fingerprint = fingerprint_of({"trunk": trunk, **({} if head is None else {"head": head})}, how)
 
     def head_vectors(self, vectors: FloatArray) -> FloatArray:
-        """Vectors of the trunk, or means of them (n, trunk dim), -> (n, dim) float32 rows of length 1."""
         with torch.inference_mode():
             rows = torch.from_numpy(np.array(vectors, dtype=np.float32))  # a copy: stored vectors are read-only
             embedding = unit_rows(rows) if self._head is None else self._head(rows, self._head_domain).embedding
@@ -113,7 +112,6 @@ class VideoEmbedder(StagedModel):
 
     @property
     def name(self) -> str:
-        """What people call the model."""
         return self.settings.name
 
     @property
@@ -123,12 +121,10 @@ class VideoEmbedder(StagedModel):
 
     @property
     def frame_shape(self) -> FrameShape:
-        """The size of the frames it takes."""
         return self.settings.frame_shape
 
     @property
     def threshold(self) -> float:
-        """The lowest cosine that counts as found unless the user says otherwise."""
         return self.settings.threshold
 
     @property
@@ -138,7 +134,6 @@ class VideoEmbedder(StagedModel):
         return max(_FULL_SIZE_ROWS, min(_MOST_ROWS, int(_FULL_SIZE_ROWS / share)))
 
     def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
-        """(n, 16, H, W, 3), uint8 or normalised float32 -> (n, dim) float32 rows of length 1."""
         return self.head_vectors(self.trunk_vectors(clips))
 
     def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
@@ -251,7 +246,6 @@ class ColourEmbedder:
     threshold = 0.95
 
     def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
-        """(n, 16, H, W, 3) -> (n, 3) rows of length 1."""
         mean = clips.mean(axis=(1, 2, 3), dtype=np.float64)
         length = np.linalg.norm(mean, axis=1, keepdims=True)
         unit: FloatArray = (mean / np.where(length > 0, length, 1)).astype(np.float32)
@@ -259,7 +253,6 @@ class ColourEmbedder:
 
 
 # A model that sees landmarks instead of pictures: windows of 16 frames of 258 numbers in, unit vectors out.
-
 
 _ROWS_AT_ONCE = 256
 
@@ -287,7 +280,6 @@ class LandmarkEmbedder(StagedModel):
         super().__init__(self._trunk, copy.deepcopy(head).eval() if head is not None else None, {"sees": "landmarks"})
 
     def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
-        """(n, 16, 258) -> (n, dim) float32 rows of length 1."""
         return self.head_vectors(self.trunk_vectors(clips))
 
     @property

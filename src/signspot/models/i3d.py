@@ -243,7 +243,6 @@ class Classifier(nn.Module):
         self.conv3d = nn.Conv3d(inputs, classes, kernel_size=1)
 
     def forward(self, embedding: Tensor) -> Tensor:
-        """(B, inputs) -> (B, classes)."""
         return F.linear(embedding, self.conv3d.weight.flatten(1), self.conv3d.bias)
 
 
@@ -290,7 +289,6 @@ class InceptionTrunk(nn.Module):
         return self.summary(self.features(clips, domain))
 
     def reinitialise_batch_norm(self) -> None:
-        """Reset weight, bias and running statistics of every batch norm (Paper App. C.1)."""
         reinitialise_batch_norm(self)
 
     def _add_stage(self, name: str, layer: _Pool | _Conv | _Mixed, inputs: int, make_unit: UnitMaker) -> int:
@@ -394,7 +392,6 @@ def _unit(shape: UnitShape, gated: bool) -> nn.Module:
 #
 # At the time of use a batch norm is one factor and one term per channel, so the convolution can take both over. The
 # numbers stay the same up to rounding.
-
 
 Network = TypeVar("Network", bound=nn.Module)
 

@@ -281,7 +281,6 @@ def _total(maps: list[Tensor]) -> Tensor:
 # sums of the products are the outputs (Winograd's short convolutions, which Lavin and Gray 2016 use in space). Nothing
 # is left out: only the order of sums differs, and errors stay those of float32.
 
-
 FIRST_STAGE = "Mixed_3b"
 PLACES = 8  # of a window, after the first convolution
 

@@ -199,7 +199,6 @@ def _mean_where(values: Tensor, chosen: Tensor) -> Tensor:
 # Everything is in body coordinates (see `body`). A hand is described as a right hand, so that one network reads both:
 # the left hand arrives mirrored. Gaps of a hand are bridged; where it was not found, the wrist of the pose stands in.
 
-
 _POSE = (0, 2, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)  # nose, eyes, ears, mouth, shoulders, elbows, wrists
 _ELBOWS_AND_WRISTS = (13, 14, 15, 16)
 _MOUTH = (9, 10)
@@ -290,7 +289,6 @@ def _relation(left: Tensor, right: Tensor, pose: Tensor) -> Tensor:
 
 
 def _length(vectors: Tensor) -> Tensor:
-    """(..., n, d) -> (..., n)."""
     length: Tensor = torch.linalg.vector_norm(vectors + _TINY, dim=-1)
     return length
 
@@ -301,7 +299,6 @@ def _length(vectors: Tensor) -> Tensor:
 # size, the place of each hand, the body, and how far hands and face are apart. Gaps in a hand are bridged; a hand that
 # is never found becomes a learned vector. Convolutions in time see the motion, a small transformer the order. The
 # embedding does not change when the signer moves in the picture or the picture is scaled.
-
 
 _KERNEL = 5  # frames
 
@@ -348,7 +345,6 @@ class ShapeEncoder(nn.Module):
         self.missing = nn.Parameter(torch.zeros(width))
 
     def forward(self, hand: HandNumbers) -> Tensor:
-        """(B, T, width)."""
         return torch.where(hand.is_known[..., None], self.layers(hand.shape), self.missing)
 
 
@@ -362,7 +358,6 @@ class TemporalConv(nn.Module):
         self.across = nn.Linear(width, width)
 
     def forward(self, frames: Tensor) -> Tensor:
-        """(B, T, width) -> (B, T, width)."""
         n_frames = frames.shape[1]
         around = F.pad(self.norm(frames), (0, 0, _KERNEL // 2, _KERNEL // 2))
         # A sum of shifted frames: torch's own convolution, channel by channel, is several times slower on a CPU.

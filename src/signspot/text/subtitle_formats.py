@@ -47,7 +47,6 @@ _NO_TIMES = "its time line cannot be read"
 
 
 def has_time_line(line: str) -> bool:
-    """Whether a line is the time line of an SRT or WebVTT cue."""
     return _TIME_LINE.match(line) is not None
 
 
@@ -172,7 +171,6 @@ def _stated_rate(frames: re.Match[str], words: str) -> float:
 # Times inside a timed element count from its begin. Programs that do not know this count all from the start of the
 # film; a file is taken for one of theirs if, by the standard, something would begin after the end of what it is in,
 # and so never be shown, while counted from the start all have their place.
-
 
 _PARAMETERS = "{http://www.w3.org/ns/ttml#parameter}"
 _CONTAINERS = ("body", "div", "p", "span")
@@ -416,7 +414,6 @@ def _grouped(runs: list[_Run]) -> list[list[_Run]]:
 # Time codes and the ISO 6937 alphabet are ttconv's; the blocks are read here, one by one, so that a damaged block
 # costs one cue with a warning and not the file, comments stay out, and a set of cumulative lines becomes one cue.
 
-
 HEADER_BYTES = 1024
 _BLOCK = struct.Struct("<BHBB4B4BBBB112s")
 _RATES = {
@@ -501,7 +498,6 @@ def _stl_milliseconds(code: tuple[int, ...], rate: Fraction) -> Exact | None:
 
 
 # What the readers of the single formats hand over: cues as the file states them, not yet judged or cleaned.
-
 
 Exact = int | Fraction  # milliseconds, not yet rounded
 

@@ -234,7 +234,6 @@ def _placed(cues: list[Cue | Unreadable], retiming: Retiming, warnings: Warnings
 
 # From cues as a file states them to cues in order, without repeats and overlaps; the rules are in `subtitles`.
 
-
 MAX_DURATION_MS = 10 * 60_000
 MAX_TIME_MS = 100 * 3_600_000
 MAX_WARNINGS = 100  # about single cues, in one file
@@ -474,7 +473,6 @@ def _leave_out(loser: Placed, winner: Placed, warnings: Warnings) -> None:
 # or begins or ends with a known sound; a short abbreviation after other words, as in "World Service (BBC)", is kept.
 # HamNoSys (private use area) and SignWriting pass through untouched. Every pattern is bounded or linear.
 
-
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[\d:.]{1,20}>|\{\\[^{}]*\}")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _NOTES = re.compile(r"[♩♪♫♬🎵🎶]|(?:^|(?<=\s))#+(?=\s|$)")
@@ -556,7 +554,6 @@ def _without_speaker(line: str) -> str:
 # In this order: the encoding the user names, a byte order mark, UTF-16 recognised by its zero bytes, UTF-8 (also with
 # a few damaged bytes), a guess. The guess is windows-1252 where that reads as Latin text, since the statistics of
 # charset-normalizer confuse it with its neighbours on short files; for other scripts charset-normalizer decides.
-
 
 _MARKS = (  # UTF-32 first: its mark starts with the one of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),

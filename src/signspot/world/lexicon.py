@@ -58,7 +58,6 @@ class Lexicon:
     false_friends: tuple[FalseFriend, ...]
 
     def of_language(self, language: str) -> Mapping[Word, tuple[Sense, ...]]:
-        """The senses of `language`."""
         if language not in (LANGUAGE, OTHER_LANGUAGE):
             raise InputError(language, "is no language of the world", f"choose {LANGUAGE} or {OTHER_LANGUAGE}")
         return self.senses if language == LANGUAGE else self.other_senses
@@ -158,7 +157,6 @@ def _second_language(
 # Everything is told for the dominant hand of a right-hander; the other hand is its mirror image. Body coordinates: the
 # unit is the signer's shoulder width, the origin lies between the shoulders, x grows to the signer's left (the right
 # of the picture), y grows downward, z grows away from the camera. Angles are in radians unless a name says degrees.
-
 
 _T = TypeVar("_T")
 
@@ -269,7 +267,6 @@ _BASES = ("flat", "fist", "index", "five", "c")
 
 
 def random_form(rng: np.random.Generator) -> Form:
-    """Draw a form of one stroke."""
     hands = _pick(rng, _HANDS, (0.50, 0.24, 0.09, 0.17))
     shape = final_shape = _pick(rng, SHAPES)
     if rng.random() < 0.22:
@@ -364,7 +361,6 @@ def _other(rng: np.random.Generator, options: tuple[str, ...], than: str) -> str
 # words (lemmas) stand before thousands of compounds such as "school-teacher": the frequent words of a language are
 # short.
 
-
 _PEOPLE = """actor aunt baby baker boss boy brother builder butcher captain child cook cousin customer dancer daughter
 dentist doctor driver expert family farmer father friend gardener girl grandmother guest guide hero hunter judge king
 lawyer leader manager mayor minister mother neighbour nurse officer owner painter parent patient pilot player poet
@@ -456,7 +452,6 @@ class Lemma:
 
     @property
     def is_compound(self) -> bool:
-        """Whether it joins two plain words."""
         return "-" in self.word
 
 
@@ -552,7 +547,6 @@ def _with_s(word: str) -> str:
 
 
 # Subtitles: vocabulary words, inflected, inside grammatical filler that nobody signs.
-
 
 # N singular, P plural, V third person, D past, I base form, A adjective; the rest is said as it stands. No two nouns
 # stand side by side, or they would read as a two-word name.

@@ -28,7 +28,6 @@ class Comparison:
 
     @property
     def deviation(self) -> float:
-        """How far the world is off, as a share of the paper's number."""
         return abs(self.world - self.paper) / self.paper
 
 
@@ -68,7 +67,6 @@ def _mean(numbers: list[int]) -> float:
 # A window of 16 frames is the places of elbows, wrists and finger joints in shoulder widths from between the
 # shoulders; a dictionary entry is 16 frames taken evenly from its moving part. Both minus the mean of the entries, as
 # unit vectors, so that the cosine of the paper's protocol compares them. Nothing is learned.
-
 
 _SHOULDERS, _ARMS = (11, 12), (13, 14, 15, 16)
 _LEFT_WRIST = 15

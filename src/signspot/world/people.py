@@ -98,7 +98,6 @@ def _draw_manner(rng: np.random.Generator, difficulty: Difficulty) -> Manner:
 
 # How a drawn signer looks: colours and cut, drawn so that hands stand out as interpreters dress for it.
 
-
 Colour = tuple[int, int, int]  # red, green, blue in 0..255
 
 _SKINS: tuple[Colour, ...] = (
@@ -196,7 +195,6 @@ def _contrasting(others: tuple[Colour, ...], rng: np.random.Generator, *, satura
 # told as in phonology.py for the right hand of the signer; the left hand is the mirror image. Everything runs over
 # arrays of frames. In the result, as in MediaPipe, z of the pose is relative to the hips and z of a hand relative to
 # its wrist, both in picture widths and negative toward the camera.
-
 
 POSTURE = 6 + FINGER_ANGLES  # numbers of one hand
 POSE_NUMBERS = 33 * 4

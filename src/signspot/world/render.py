@@ -79,7 +79,6 @@ def _figures(points: FloatArray, mouth: FloatArray, placement: Placement, side: 
 #
 # A scene gives one enlarged backdrop a frame and says where in the picture the signer's own square lies.
 
-
 _SHORTEST_SHOT, _LONGEST_SHOT = 40, 140  # frames
 _PANORAMA = 1.7  # picture widths a camera can pan over
 _BLUR = 18  # pixels of the enlarged picture
@@ -114,8 +113,7 @@ class Scene(Protocol):
     """A place to sign in."""
 
     @property
-    def placement(self) -> Placement:
-        """Where the signer stands."""
+    def placement(self) -> Placement: ...
 
     def backdrops(self, side: int) -> Iterator[Image.Image]:
         """Without end, one RGB picture of side x side pixels a frame, to paint on: the next frame takes its place."""
@@ -214,7 +212,6 @@ def _some_colour(rng: np.random.Generator) -> Colour:
 
 
 # Pictures of a world for people: a contact sheet, minimal pairs, and two clips that move.
-
 
 _SIDE = 192
 _EVERY = 2  # frames a moving picture leaves out

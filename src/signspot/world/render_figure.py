@@ -196,7 +196,6 @@ def _paint_arm(canvas: Canvas, figures: Figures, appearance: Appearance, side: i
 
 # Frames of landmarks as joints of figures to draw, and the sizes that hold for a whole clip.
 
-
 N_POSE, N_HAND = 33, 21
 NOSE, LEFT_EYE, RIGHT_EYE, LEFT_EAR, RIGHT_EAR, LEFT_MOUTH, RIGHT_MOUTH = 0, 2, 5, 7, 8, 9, 10
 LEFT_SHOULDER, RIGHT_SHOULDER, LEFT_ELBOW, RIGHT_ELBOW, LEFT_WRIST, RIGHT_WRIST = 11, 12, 13, 14, 15, 16
@@ -236,7 +235,6 @@ class Figures:
     proportions: Proportions
 
     def only(self, frames: Frames) -> Figures:
-        """Those of some of the frames."""
         left, right = self.hands
         hands = (left[frames], right[frames])
         return replace(
@@ -264,7 +262,6 @@ def _typical(vectors: npt.NDArray[np.float64], share: float = 0.5) -> float:
 #
 # Tips that bend toward the viewer cover the palm; nails show the back of a finger; the palm is lighter than the back
 # of the hand. Points are (21, 3): x and y in pixels of the canvas, z on the same scale, negative toward the viewer.
-
 
 _PALM_LIMBS = ((0, 5), (0, 9), (0, 13), (0, 17), (5, 9), (9, 13), (13, 17), (0, 1))
 _PALM_HULL = [0, 5, 9, 13, 17]
@@ -372,7 +369,6 @@ def _nails(points: Points, palm_length: float, is_left: bool) -> list[dict[int, 
 # the time would go into small arrays. Coordinates are pixels of the enlarged canvas, x right and y down. Light falls
 # from the upper left.
 
-
 Points = Floats  # (..., 2) or (..., 3), pixels of the canvas
 Frames = Bools  # (n_frames,) which of them are meant
 
@@ -429,7 +425,6 @@ class Canvas:
         self.strokes = strokes  # of every frame
 
     def only(self, frames: Frames) -> Canvas:
-        """The pictures of some of the frames."""
         return Canvas([strokes for strokes, is_meant in zip(self.strokes, frames.tolist(), strict=True) if is_meant])
 
     def paint(self, frame: int, image: Image.Image) -> None:

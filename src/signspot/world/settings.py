@@ -111,7 +111,6 @@ PRESETS = {
 
 
 def preset_named(name: str) -> Preset:
-    """The preset of that name."""
     if name not in PRESETS:
         raise InputError(name, "is no preset of the world", f"choose one of {', '.join(PRESETS)}")
     return PRESETS[name]

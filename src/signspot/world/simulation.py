@@ -42,7 +42,6 @@ class World:
 
     @classmethod
     def of(cls, preset: Preset, seed: int = 0) -> World:
-        """Draw a world."""
         if seed < 0:
             raise InputError("seed", f"{seed} is negative", "choose 0 or more")
         lemmas = english_lemmas(preset.n_words, chance(seed, "words"))
@@ -61,7 +60,6 @@ class World:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """All words of the dictionary."""
         return Vocabulary.of(lemma.word for lemma in self.lemmas)
 
     @property
@@ -95,7 +93,6 @@ class World:
         return tuple(entries)
 
     def signer(self, signer_id: str) -> Signer:
-        """The person of that id."""
         kind, _, number = signer_id.partition("-")
         last = {"dictionary": self.preset.n_dictionary_signers, "train": self.preset.n_train_signers,
                 "test": self.preset.n_test_signers}.get(kind, 0)  # fmt: skip
@@ -130,7 +127,6 @@ class World:
         return tuple(f"{split}-{number:04}" for number in range(counts[split]))
 
     def perform_episode(self, episode_id: str) -> EpisodePerformance:
-        """Write, sign and annotate one episode."""
         split, _, number = episode_id.partition("-")
         if episode_id not in self.episodes(split):
             raise InputError(episode_id, "is no episode of this world", "take one of episodes()")
@@ -140,7 +136,6 @@ class World:
         return perform_episode(episode_id, self._newsroom(rng), signer, self.preset.subtitles_per_episode, rng)
 
     def perform_episodes(self, split: str) -> Iterator[EpisodePerformance]:
-        """All episodes of a split, one at a time."""
         return (self.perform_episode(episode_id) for episode_id in self.episodes(split))
 
     def detected(self, performance: Performance, name: str) -> FloatArray:
@@ -161,7 +156,6 @@ class World:
 
 
 # Landmarks as a detector would give them: shaking, with hands lost where they are fast.
-
 
 _DEPTH = 4.0  # depth is guessed this much worse than the place in the picture
 _SLOWNESS = 0.7  # share of the error that stays from frame to frame

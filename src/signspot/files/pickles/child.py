@@ -21,7 +21,6 @@ _WRITABLE = frozenset({STRUCTURE, ARRAYS, REASON})
 
 
 def main(words: list[str]) -> int:
-    """Read standard input and leave a tree, or the reason why not."""
     kind, is_python2, limits = Kind(words[0]), words[1] == "python2", Limits(*map(int, words[2:5]))
     limit_time_and_disk(limits)
     leave_network()

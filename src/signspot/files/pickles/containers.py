@@ -57,7 +57,6 @@ class Kind(StrEnum):
 
     @property
     def is_torch(self) -> bool:
-        """Whether torch wrote it."""
         return self is not Kind.BARE
 
 
@@ -184,7 +183,6 @@ def _refuse_bombs(records: list[zipfile.ZipInfo], n_bytes: int) -> None:
 
 # The fence around the process that reads a pickle: no network, no new programs, little memory, time and disk.
 
-
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_NO_NEW_PRIVS = 38
 _FORBIDDEN_EVENTS = (
@@ -217,7 +215,6 @@ class Limits:
     output_bytes: int  # of each file it writes
 
     def as_words(self) -> list[str]:
-        """For the command line of the child."""
         return [str(self.memory_bytes), str(self.cpu_seconds), str(self.output_bytes)]
 
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
@@ -42,7 +43,6 @@ class FileReport:
 
     @property
     def summary(self) -> str:
-        """One line for the user."""
         if self.refusal:
             return self.refusal
         return f"{self.kind}, {self.n_tensors} tensors, 0 foreign objects"
@@ -96,7 +96,7 @@ def _leaves(tree: object, place: str) -> Iterator[tuple[str, object]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
         # Without O_NONBLOCK a named pipe would wait for somebody to write to it.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -110,7 +110,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def _report(path: Path, file: BinaryIO) -> FileReport:
+def _report(path: Path, file: BufferedReader) -> FileReport:
     n_bytes = os.fstat(file.fileno()).st_size
     kind, findings, refusal = None, Findings(), ""
     try:
@@ -120,24 +120,17 @@ def _report(path: Path, file: BinaryIO) -> FileReport:
         findings.refuse_unknown(kind)
     except Refused as refused:
         refusal = str(refused)
+    file.seek(0)
     return FileReport(
         path=path,
         kind=kind,
         n_bytes=n_bytes,
-        sha256=_sha256(file) if n_bytes <= MAX_BYTES else "",
+        sha256=hashlib.file_digest(file, "sha256").hexdigest() if n_bytes <= MAX_BYTES else "",
         n_tensors=findings.n_tensors,
         names=tuple(findings.names),
         is_python2=findings.is_python2,
         refusal=refusal,
     )
-
-
-def _sha256(file: BinaryIO) -> str:
-    file.seek(0)
-    digest = hashlib.sha256()
-    while block := file.read(_MB):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def _read(path: Path) -> tuple[FileReport, object]:

@@ -49,7 +49,6 @@ class PickledDtype:
 
     @property
     def is_object(self) -> bool:
-        """Whether the elements are objects of Python."""
         return self.code.startswith("O")
 
     def array(self, content: object, shape: object, *, fortran: bool = False) -> npt.NDArray[np.generic]:
@@ -104,14 +103,6 @@ def _dict(pairs: Iterable[tuple[object, object]] = ()) -> dict[object, object]:
     return dict(pairs)
 
 
-def _default_dict(*_: object) -> dict[object, object]:
-    return {}
-
-
-def _set(members: Iterable[object] = ()) -> set[object]:
-    return set(members)
-
-
 def _no_bytes() -> bytes:
     """How protocol 2 stores bytes of length zero; with a length as argument it would be a way to fill the memory."""
     return b""
@@ -125,10 +116,10 @@ def _table() -> dict[str, object]:
     for core in ("numpy.core", "numpy._core"):
         arrays |= {f"{core}.multiarray._reconstruct": PickledArray, f"{core}.multiarray.scalar": _scalar}
         arrays[f"{core}.numeric._frombuffer"] = _from_buffer
-    plain: dict[str, object] = {"collections.OrderedDict": _dict, "collections.defaultdict": _default_dict}
+    plain: dict[str, object] = {"collections.OrderedDict": _dict, "collections.defaultdict": lambda *_: {}}
     plain["_codecs.encode"] = _encode
     for builtins in ("builtins", "__builtin__"):
-        plain |= {f"{builtins}.{name}": _set for name in ("set", "frozenset")}
+        plain |= {f"{builtins}.{name}": lambda members=(): set(members) for name in ("set", "frozenset")}
         plain[f"{builtins}.bytes"] = _no_bytes
         plain |= {f"{builtins}.{name}": _FACTORY for name in ("list", "dict", "int", "float", "str")}
     return arrays | plain
@@ -139,13 +130,11 @@ STAND_INS = _table()
 
 class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> object:
-        """The stand-in for a name; any other name ends the reading."""
         if f"{module}.{name}" not in STAND_INS:
             raise Refused(f"wants {module}.{name}")
         return STAND_INS[f"{module}.{name}"]
 
     def persistent_load(self, pid: object) -> object:
-        """Refuse what lies outside the file."""
         raise Refused("refers to something outside the file")
 
 
@@ -224,7 +213,6 @@ class Findings:
     strange: str = ""  # the first thing that is wrong, apart from names
 
     def refuse_unknown(self, kind: Kind) -> None:
-        """Raise for the first thing that has no place in a file of this kind."""
         allowed = TORCH_GLOBALS if kind.is_torch else PLAIN_GLOBALS
         foreign = [name for name in self.names if name not in allowed]
         if foreign:
@@ -234,7 +222,6 @@ class Findings:
 
 
 def scan(container: Container) -> Findings:
-    """Read the instructions of all pickles of a file."""
     findings = Findings()
     allowed = _TORCH if container.kind.is_torch else _PLAIN
     for _ in range(container.n_pickles):
@@ -257,7 +244,7 @@ def _scan_one(pickles: PickleStream, allowed: set[str], most: int, findings: Fin
                 findings.strange = findings.strange or "holds more instructions than any honest file"
                 return
     except _READ_ERRORS as error:
-        findings.strange = findings.strange or f"is no pickle, or a damaged one ({str(error)[:80]})"
+        findings.strange = findings.strange or f"is not a pickle, or a damaged one ({str(error)[:80]})"
 
 
 class _Reader:
@@ -271,7 +258,6 @@ class _Reader:
         self._n_seen = 0
 
     def follow(self, name: str, argument: object) -> None:
-        """Note what one instruction wants."""
         self._n_seen += 1
         if name in _STORE:
             self._store(argument)
@@ -310,7 +296,6 @@ def _short(text: object) -> str | None:
 #
 # JSON holds what it can; everything else is an object with one key that names what it stands for. Arrays lie beside it
 # in a safetensors file under their number, so no name chosen by the file's author becomes a name there.
-
 
 STRUCTURE, ARRAYS = "structure.json", "arrays.safetensors"
 
@@ -388,7 +373,6 @@ class Encoder:
         return len(self.arrays) - 1
 
     def write(self, encoded: object, folder: Path) -> None:
-        """Write both files."""
         (folder / STRUCTURE).write_text(json.dumps(encoded), encoding="ascii")
         save_file({str(i): np.asarray(array, order="C") for i, array in enumerate(self.arrays)}, folder / ARRAYS)
 

@@ -49,7 +49,6 @@ class ElanMedia:
         return (self.url.strip() or self.relative_url.strip()).replace("\\", "/").rstrip("/").rpartition("/")[2]
 
     def to_media(self, span: MillisSpan) -> MillisSpan:
-        """EAF time to the time of this file."""
         return MillisSpan(Millis(span.start + self.time_origin_ms), Millis(span.stop + self.time_origin_ms))
 
     def to_eaf(self, span: MillisSpan) -> MillisSpan:
@@ -117,7 +116,6 @@ class ElanDocument:
     xml: bytes = field(repr=False)  # UTF-8 with declaration
 
     def tier(self, tier_id: str) -> ElanTier | None:
-        """The tier of that name, or None."""
         return next((tier for tier in self.tiers if tier.tier_id == tier_id), None)
 
 
@@ -378,7 +376,6 @@ def _reached(starts: set[str], links: Iterable[tuple[str, str]]) -> set[str]:
 # URLs relative to the EAF (./a.mp4, ../video/a.mp4; older versions file:/./a.mp4). Other programs leave one of the two
 # empty, or write one in the place of the other. Network paths (//server/share) are never touched: merely asking for
 # one sends the user's credentials on some systems.
-
 
 _DRIVE = re.compile(r"/*([A-Za-z]:/.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters or more: one is a Windows drive

@@ -112,7 +112,6 @@ def _relative_url(video: Path, eaf_path: Path) -> str:
 #
 # In EAF 2.8 and later an annotation names its vocabulary entry in CVE_REF; in 2.7 in an EXTERNAL_REF of its own.
 
-
 _NOTES = ("confidence", "source")
 
 
@@ -228,7 +227,6 @@ def _annotation(one: _Placed, link: VocabularyLink | None, options: TierOptions)
 
 
 def _notes(spotting: Spotting) -> tuple[str, str]:
-    """What the child tiers say: confidence and source."""
     confidence = f"cosine {spotting.cosine:.3f}"
     if spotting.presence is not None:
         confidence += f"; presence {spotting.presence.probability:.3f}"
@@ -245,7 +243,6 @@ def _identity(spotting: Spotting) -> str:
 
 
 # Adding tiers to an EAF tree: a tier of aligned annotations and child tiers with a note on each of them.
-
 
 _ASSOCIATION = "Symbolic_Association"
 _ASSOCIATION_MEANING = "1-1 association with a parent annotation"  # ELAN's own words
@@ -441,7 +438,6 @@ def _in_time(order: etree._Element) -> Iterator[tuple[int, etree._Element]]:
 #
 # An added element takes over the line break and indentation of its place; taking it out again gives the old tree.
 
-
 # The order the schema demands of the children of ANNOTATION_DOCUMENT.
 _ORDER = (
     "LICENSE", "HEADER", "TIME_ORDER", "TIER", "LINGUISTIC_TYPE", "LOCALE", "LANGUAGE", "CONSTRAINT",
@@ -588,7 +584,6 @@ def _layout_before(element: etree._Element) -> str | None:
 # to the wrong vocabulary would then change glosses silently, so a vocabulary counts as the one given only if both its
 # CV_ID and the file name of its ECV agree, and an id that several vocabularies use is never linked by guessing which
 # is meant.
-
 
 _FIRST_VERSION_WITH_ENTRY_IDS = (2, 7)
 
