@@ -204,7 +204,7 @@ def test_every_released_layout_is_known_by_what_it_holds(
         (NESTED, "x.json", ("--source", "swin", "--window", "5", "1"), "--window 5 1: no window from 5 to 1"),
         (CHALLENGE, "x.json", (), "numbers in place of words: give them with --vocabulary"),
         (CHALLENGE, "x.json", ("--vocabulary", "one.txt"), "7 has the class 1, and the vocabulary 1 words"),
-        ([], "x.json", (), "which is no table"),
+        ([], "x.json", (), "which is not a table"),
         (NESTED, "dict.json", ("--videos", "/"), "/: does not lie in .*choose a folder for the corpus that lies above"),
         (NESTED, "dict.json", ("--videos", "spottings"), r"none of the 2 videos of dict.json is there.* 5085.mp4"),
         (NESTED, "dict.json", ("--subtitles", "gone.pkl"), "gone.pkl: cannot be opened"),

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.time import Millis, MillisSpan
 from signspot.domain.words import Word
 from signspot.errors import FormatError, OutputExists, SignspotError
-from signspot.formats.bobsl import OFFSETS, OffsetRule, SplitAnnotations, read_bobsl_spottings, write_bobsl_spottings
+from signspot.formats.bobsl import (
+    OFFSETS,
+    OffsetRule,
+    ReleasedCorpus,
+    SplitAnnotations,
+    read_released,
+    write_bobsl_spottings,
+)
 from signspot.stores.corpus import TimedAnnotation
 from tests.formats.spottings import mutants, write_mutant
 
@@ -23,6 +29,10 @@ SPOTTINGS = {
     },
     "test": {"apple": {"names": ["7"], "global_times": [1.0]}},
 }
+
+
+def read_bobsl_spottings(path: Path, source: str, rule: OffsetRule | None = None) -> SplitAnnotations:
+    return read_released(ReleasedCorpus(annotations=path, source=source, rule=rule))
 
 
 def write(tmp_path: Path, content: object) -> Path:
@@ -40,24 +50,9 @@ def test_spottings_keep_their_time_and_source(tmp_path: Path) -> None:
     assert found.by_split == {"train": (first, second), "test": (apple,)} and list(found) == [first, second, apple]
     assert found.rules == {"dictionary": OffsetRule(-3, 22)}
     assert found.warnings == (
-        "marks that are no words: 1 (_fingerspelling)",
+        "marks that are not words: 1 (_fingerspelling)",
         "words that cannot be used: 1 (train/?!)",
     )
-
-
-@pytest.mark.parametrize(
-    ("source", "window"), [("mouthing", (9400, 10160)), ("dictionary", (9880, 10880)), ("attention", (9680, 10720))]
-)
-def test_the_rule_of_a_source_says_where_the_sign_is(source: str, window: tuple[int, int]) -> None:
-    annotation = TimedAnnotation(video_id="v", word=Word("x"), time_ms=10_000)
-    assert OFFSETS[source].window(annotation) == MillisSpan(Millis(window[0]), Millis(window[1]))
-
-
-def test_a_window_does_not_start_before_the_video() -> None:
-    annotation = TimedAnnotation(video_id="v", word=Word("x"), time_ms=40)
-    assert OFFSETS["mouthing"].window(annotation) == MillisSpan(Millis(0), Millis(200))
-    with pytest.raises(ValueError, match="a frame, not a time"):
-        OFFSETS["mouthing"].window(TimedAnnotation(video_id="v", word=Word("x"), frame=3))
 
 
 annotations = st.builds(
@@ -101,17 +96,17 @@ def test_the_layout_is_that_of_bobsl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ([], "is \\[\\], which is no table"),
-        ({"train": 5}, "train is 5, which is no table"),
+        ([], "is \\[\\], which is not a table"),
+        ({"train": 5}, "train is 5, which is not a table"),
         ({"train": {"a": {}}}, "train/a has no field 'names'"),
         ({"train": {"a": {"names": ["1"]}}}, "train/a has no field 'global_times'"),
         ({"train": {"a": {"names": ["1"], "times": []}}}, "train/a/times has 0 values where 1 are expected"),
-        ({"train": {"a": {"names": ["1"], "times": ["x"]}}}, r"train/a/times\[0\] is 'x', which is no number"),
-        ({"train": {"a": {"names": ["../x"], "times": [1]}}}, r"train/a/names\[0\] is '..--x', which is no name"),
-        ({"train": {"a": {"names": [1], "times": [1]}}}, r"train/a/names\[0\] is 1, which is no text"),
+        ({"train": {"a": {"names": ["1"], "times": ["x"]}}}, r"train/a/times\[0\] is 'x', which is not a number"),
+        ({"train": {"a": {"names": ["../x"], "times": [1]}}}, r"train/a/names\[0\] is '..--x', which is not a name"),
+        ({"train": {"a": {"names": [1], "times": [1]}}}, r"train/a/names\[0\] is 1, which is not text"),
         (
             {"train": {"a": {"names": ["1"], "times": [1], "sources": ["s"], "offsets": [[3, 1]]}}},
-            r"offsets\[0\] is \[3, 1\], which is no window",
+            r"offsets\[0\] is \[3, 1\], which is not a window",
         ),
     ],
 )

@@ -174,9 +174,13 @@ def test_an_imported_corpus_reads_like_any_other(tmp_path: Path, files: Released
         (read_annotations, {"train": {"a": {"names": ["x"], "times": [1, 2]}}}, "train/a/times has 2 values"),
         (read_bsl1k_subtitles, {"a": [{"start": 2, "end": 1, "span": {"text": "x"}}]}, r"a\[0\]/end lies before"),
         (read_bsl1k_subtitles, {"a": [{"start": 2, "end": 3}]}, r"a\[0\] has no field 'span'"),
-        (read_bsl1k_subtitles, {"../../x": [{"start": 2, "end": 3, "span": []}]}, "the episode is .* which is no name"),
-        (read_splits, {"train": ["../x"]}, r"train\[0\] is '..--x', which is no name"),
-        (read_splits, 5, "is 5, which is no table"),
+        (
+            read_bsl1k_subtitles,
+            {"../../x": [{"start": 2, "end": 3, "span": []}]},
+            "the episode is .*which is not a name",
+        ),
+        (read_splits, {"train": ["../x"]}, r"train\[0\] is '..--x', which is not a name"),
+        (read_splits, 5, "is 5, which is not a table"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_place(

@@ -178,20 +178,20 @@ def test_progress_is_told(tmp_path: Path, import_tree: Import) -> None:
 @pytest.mark.parametrize(
     ("column", "row", "value", "words"),
     [
-        ("name", 3, "../../etc/passwd", r"videos/name\[3\] is '../../etc/passwd', which is no name"),
-        ("name", 3, "/etc/passwd", r"videos/name\[3\].*no name"),
-        ("name", 3, "..\\x", r"videos/name\[3\].*no name"),
-        ("name", 3, "a\x1b[2J.mp4", r"videos/name\[3\].*no name"),
+        ("name", 3, "../../etc/passwd", r"videos/name\[3\] is '../../etc/passwd', which is not a name"),
+        ("name", 3, "/etc/passwd", r"videos/name\[3\].*not a name"),
+        ("name", 3, "..\\x", r"videos/name\[3\].*not a name"),
+        ("name", 3, "a\x1b[2J.mp4", r"videos/name\[3\].*not a name"),
         ("name", 3, "x" * 300, r"videos/name\[3\] has 300 characters"),
-        ("name", 3, 7, r"videos/name\[3\] is 7, which is no text"),
+        ("name", 3, 7, r"videos/name\[3\] is 7, which is not text"),
         ("name", 3, "a_001_001_001_apple.mp4", r"videos/name\[3\] is the name of row 1 too"),
-        ("word", 2, None, r"videos/word\[2\] is None, which is no text"),
+        ("word", 2, None, r"videos/word\[2\] is None, which is not text"),
         ("word", 2, "\ud800", r"videos/word\[2\] holds half a character"),
         ("bbox", 4, [0, 1, 2], r"videos/bbox\[4\] has 3 values where 4 are expected"),
-        ("bbox", 4, "abcd", r"videos/bbox\[4\] is 'abcd', which is no list"),
-        ("bbox", 4, [0, 0, float("nan"), 1], r"videos/bbox\[4\]\[2\] is nan, which is no number"),
+        ("bbox", 4, "abcd", r"videos/bbox\[4\] is 'abcd', which is not a list"),
+        ("bbox", 4, [0, 0, float("nan"), 1], r"videos/bbox\[4\]\[2\] is nan, which is not a number"),
         ("temp_interval", 0, [1, 2, 3], r"videos/temp_interval\[0\] has 3 values where 2"),
-        ("temp_interval", 0, [1, "x"], r"videos/temp_interval\[0\]\[1\] is 'x', which is no number"),
+        ("temp_interval", 0, [1, "x"], r"videos/temp_interval\[0\]\[1\] is 'x', which is not a number"),
     ],
 )
 def test_a_wrong_value_is_named_by_field_and_row(
@@ -207,11 +207,11 @@ def test_a_wrong_value_is_named_by_field_and_row(
     [
         ("i3d", [float("nan")] * 1024, r"videos/features/i3d\[2\] holds a number that is not finite at 0"),
         ("mlp", [0.0] * 255 + [1e300], r"videos/features/mlp\[2\] holds a number that is not finite at 255"),
-        ("mlp", [1.0] * 255, r"videos/features/mlp\[2\] is an array of shape \(255,\), which is no vector of 256"),
+        ("mlp", [1.0] * 255, r"videos/features/mlp\[2\] is an array of shape \(255,\), which is not a vector of 256"),
         ("i3d", np.ones((2, 512)), r"videos/features/i3d\[2\] is an array of shape \(2, 512\)"),
-        ("i3d", ["a"] * 1024, r"videos/features/i3d\[2\].*no vector of 1024 numbers"),
-        ("i3d", [[1.0], [2.0, 3.0]], r"videos/features/i3d\[2\].*no vector of 1024 numbers"),
-        ("i3d", {"a": 1}, r"videos/features/i3d\[2\].*no vector of 1024 numbers"),
+        ("i3d", ["a"] * 1024, r"videos/features/i3d\[2\].*not a vector of 1024 numbers"),
+        ("i3d", [[1.0], [2.0, 3.0]], r"videos/features/i3d\[2\].*not a vector of 1024 numbers"),
+        ("i3d", {"a": 1}, r"videos/features/i3d\[2\].*not a vector of 1024 numbers"),
     ],
 )
 def test_wrong_features_are_named_by_kind_and_row(
@@ -360,7 +360,7 @@ def test_a_damaged_record_file_is_named(tmp_path: Path, import_tree: Import) -> 
     content = json.loads(path.read_text())
     content["records"][2]["see_also_db"] = 99
     path.write_text(json.dumps(content))
-    with pytest.raises(FormatError, match=r"records\[2\]/see_also_db is 99, which is no number of a list"):
+    with pytest.raises(FormatError, match=r"records\[2\]/see_also_db is 99, which is not a number of a list"):
         read_bsldict_records(tmp_path / "bsldict")
 
 

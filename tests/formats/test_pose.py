@@ -282,7 +282,7 @@ def test_other_layouts_are_refused_in_one_line(tmp_path: Path) -> None:
     words = r"holds landmarks of another layout \(pose_keypoints_2d, hand_left_keypoints_2d\): give landmarks of Media"
     with pytest.raises(FormatError, match=words):
         read_pose(stored(tmp_path, bytes(made)))
-    with pytest.raises(FormatError, match="not told as x, y, z and confidence"):
+    with pytest.raises(FormatError, match="unsupported point format; expected XYZC"):
         read_pose(stored(tmp_path, bytes(replace(recipe(2), dimensions="ZXYC"))))
 
 
@@ -293,8 +293,8 @@ def test_damage_is_told_in_the_words_of_the_user(tmp_path: Path) -> None:
         (whole[:60], "its header does not end"),
         (whole[:-1], "is damaged or cut short: 4 frames are announced, 4.0 are there"),
         (whole[:-3000], "4 frames are announced, 1.6 are there"),
-        (struct.pack("<f", 0.3) + whole[4:], r"is no .pose file of version 0.1 or 0.2 \(but of 0.3\)"),
-        (b"\x89PNG\r\n\x1a\n" + whole, "is no .pose file, or damaged: it names no version: get .* --overwrite"),
+        (struct.pack("<f", 0.3) + whole[4:], r"is not a .pose file of version 0.1 or 0.2 \(but of 0.3\)"),
+        (b"\x89PNG\r\n\x1a\n" + whole, "is not a .pose file, or damaged: it names no version: get .* --overwrite"),
         (struct.pack("<f", float("nan")) + whole[4:], "it names no version"),
         (bytes(replace(recipe(4), fps=0.0)), "it claims 0 frames a second"),
         (bytes(replace(recipe(4), fps=float("nan"))), "it claims nan frames a second"),

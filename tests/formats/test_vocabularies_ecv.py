@@ -84,9 +84,9 @@ def test_the_form_before_2_8_is_read(tmp_path: Path) -> None:
     [
         ("<ANNOTATION_DOCUMENT/>", "is no ELAN external vocabulary .it is a <ANNOTATION_DOCUMENT> file."),
         ("<CV_RESOURCE/>", "holds no entries with an id"),
-        ("nothing", "is no XML file"),
+        ("nothing", "is not an XML file"),
         ("<!DOCTYPE a><CV_RESOURCE/>", "holds a DTD"),
-        (SIGNBANK[:-20], "is no valid XML"),
+        (SIGNBANK[:-20], "is not valid XML"),
     ],
 )
 def test_what_is_no_vocabulary_is_refused(tmp_path: Path, text: str, message: str) -> None:

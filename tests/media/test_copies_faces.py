@@ -14,7 +14,7 @@ from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import Floats
 from signspot.errors import MissingExtra
 from signspot.media import copies as faces
-from signspot.media.copies import FACE_DIM, FaceReader, face_groups, middle
+from signspot.media.copies import FaceReader, face_groups, middle
 
 needs_sklearn = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="needs the extra 'faces'")
 needs_faces = pytest.mark.skipif(
@@ -28,8 +28,8 @@ def people(counts: tuple[int, ...], seed: int = 0) -> list[Floats]:
     rng = np.random.default_rng(seed)
     made = []
     for count in counts:
-        person = rng.normal(size=FACE_DIM)
-        made += [0.6 * person / np.linalg.norm(person) + rng.normal(0, 0.02, FACE_DIM) for _ in range(count)]
+        person = rng.normal(size=128)
+        made += [0.6 * person / np.linalg.norm(person) + rng.normal(0, 0.02, 128) for _ in range(count)]
     return made
 
 
@@ -64,7 +64,7 @@ def test_groups_are_the_same_when_there_are_too_many_for_one_table(monkeypatch: 
 
 
 def test_one_wrong_face_does_not_move_the_middle_far() -> None:
-    right, wrong = np.zeros(FACE_DIM), np.ones(FACE_DIM)
+    right, wrong = np.zeros(128), np.ones(128)
     assert (middle([right, wrong, right]) == right).all()
     assert middle([]) is None
 

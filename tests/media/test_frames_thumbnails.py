@@ -54,5 +54,5 @@ def test_the_same_pixels_are_the_same_bytes_and_nothing_is_replaced_unasked(tmp_
 @pytest.mark.parametrize("content", [b"", b"no picture", b"\xff\xd8\xff\xe0 torn"])
 def test_a_damaged_thumbnail_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.jpg").write_bytes(content)
-    with pytest.raises(FormatError, match=r"a\.jpg: is no thumbnail any more"):
+    with pytest.raises(FormatError, match=r"a\.jpg: is damaged"):
         read_strip(tmp_path / "a.jpg", 6)

@@ -125,7 +125,7 @@ def test_the_table_of_a_dictionary_has_boxes_only_if_it_needs_them(tmp_path: Pat
         ("385,37,885,720", "its edges are fractions from 0 to 1"),
         ("0.5,0,0.5,1", "is empty"),
         ("0.5,,1,1", "a box needs all of box_left, box_top, box_right, box_bottom"),
-        ("left,0,1,1", "box_left is 'left', which is no number"),
+        ("left,0,1,1", "box_left is 'left', which is not a number"),
     ],
 )
 def test_a_box_outside_its_picture_is_a_problem_of_its_row(tmp_path: Path, cells: str, words: str) -> None:
@@ -327,7 +327,7 @@ def test_bad_rows_are_told_and_the_rest_is_kept(tmp_path: Path) -> None:
         (4, "'missing.mp4': no such file"),
         (5, ".txt is no suffix of a video"),
         (8, "may_train is 'maybe'"),
-        (9, "expires is 'soon', which is no date"),
+        (9, "expires is 'soon', which is not a date"),
         (10, "is not a file"),
         (11, "6 cells under 5 columns"),
     ):
@@ -429,7 +429,7 @@ def test_a_manifest_is_preferred_and_the_other_is_mentioned(tmp_path: Path) -> N
         ({"version": 2}, "of version 2"),
         ({"version": True}, "of version True"),
         ({"entries": {}}, "'entries' is not a list"),
-        ({"name": 3}, "is no text"),
+        ({"name": 3}, "is not text"),
     ],
 )
 def test_a_manifest_of_another_kind_is_refused(change: dict[str, object], words: str, tmp_path: Path) -> None:

@@ -392,7 +392,7 @@ def test_frames_without_a_rate_ask_for_it(tmp_path: Path) -> None:
         (AS_STL[:1024], "film.stl", "holds no cues"),
         (ttml(""), "film.ttml", "holds no cues"),
         (b"hello", "film.doc", r"no subtitle format known here: SRT, WebVTT, .* are read"),
-        (b"hello", "film.ttml", "is no XML file"),
+        (b"hello", "film.ttml", "is not an XML file"),
         (b"<?xml version='1.0'?><html/>", "film.xml", "no TTML: its first element is <html>"),
         (b"<!DOCTYPE tt [<!ENTITY a 'b'>]><tt>&a;</tt>", "film.ttml", "holds a DTD"),
         (AS_SRT.encode() + b" " * 20_000_000, "film.srt", "larger than 20 MB"),

@@ -344,7 +344,7 @@ def test_a_clip_that_vanishes_meanwhile_is_named_and_the_progress_reaches_the_en
         (source / "tree" / "any.mp4").unlink(missing_ok=True)
 
     result = build_dictionary(source, tmp_path / "built", HERE, watch)
-    assert [(Path(p.where).name, p.what) for p in result.problems] == [("any.mp4", "there is no such file")]
+    assert [(Path(p.where).name, p.what) for p in result.problems] == [("any.mp4", "no such file")]
     assert [done for step, done, _ in seen if step == "reading clips"] == [1, 2, 3]
     assert seen[-1] == ("drawing contact sheets", 1, 1)
 

@@ -281,7 +281,7 @@ def test_bad_landmarks_cost_one_line(desk: Path, tmp_path: Path, capsys: pytest.
     write(np.zeros((20, 258), np.float32), words / "tea_3.pose")
     assert run("spot", desk / "passage.pose", "tea", "-d", words) == 0
     error = capsys.readouterr().err
-    assert "tea_2.pose: is no .pose file" in error and "tea_3.pose: nobody was found in it" in error
+    assert "tea_2.pose: is not a .pose file" in error and "tea_3.pose: nobody was found in it" in error
     for name, points, code, said in (
         ("empty", resting(0), 2, "holds no frames"),
         ("nobody", np.zeros((40, 258), np.float32), 0, "nobody was found in it"),

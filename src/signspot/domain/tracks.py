@@ -141,8 +141,7 @@ class SimilarityTrack:
         """The highest cosine of each window over the entries: (n_windows,)."""
         if not self.entries:
             return np.full(len(self.grid), -np.inf, dtype=np.float32)
-        best: FloatArray = self.cosine.max(axis=1)
-        return best
+        return np.asarray(self.cosine.max(axis=1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -222,8 +222,7 @@ def _with_gaps(cosine: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 def _isolated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
     """Points without neighbours: a line would not show them."""
     usable = np.pad(np.isfinite(values), 1)
-    alone: npt.NDArray[np.bool_] = usable[1:-1] & ~usable[:-2] & ~usable[2:]
-    return alone
+    return np.asarray(usable[1:-1] & ~usable[:-2] & ~usable[2:])
 
 
 @lru_cache(maxsize=1024)

@@ -134,7 +134,7 @@ class Node:
     def is_not(self, wanted: str) -> FormatError:
         value = self.value
         shown = f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)[:60]
-        return self.wrong(f"is {shown}, which is not a {wanted}")
+        return self.wrong(f"is {shown}, which is not {'text' if wanted == 'text' else f'a {wanted}'}")
 
     @property
     def is_missing(self) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from signspot.domain.recordings import Episode, Subtitle
-from signspot.domain.time import FRAME_MS, Millis, MillisSpan
+from signspot.domain.time import FRAME_MS, MillisSpan
 from signspot.domain.words import Vocabulary, Word, normalise
 from signspot.errors import FormatError
 from signspot.files.atomic import explained, refuse_existing
@@ -27,7 +27,7 @@ from signspot.formats.challenge import challenge_spans
 from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, write_corpus_manifest
 
 # What annotators mark that is no word: kept out of the vocabulary.
-NO_WORDS = frozenset(("_fingerspelling", "_nosigning", "_pointing", "_lexical_signing"))
+_NO_WORDS = frozenset(("_fingerspelling", "_nosigning", "_pointing", "_lexical_signing"))
 _TIMES = ("global_times", "times")
 _PICKLE_SUFFIXES = {".pkl", ".pickle", ".pck", ".pcl"}
 _MAX_BYTES = 600_000_000  # the six million dictionary spottings of BOBSL are a file of some 400 MB
@@ -43,13 +43,6 @@ class OffsetRule:
     def __post_init__(self) -> None:
         if not -1000 < self.start < self.stop < 1000:
             raise ValueError(f"no window from {self.start} to {self.stop}")
-
-    def window(self, annotation: TimedAnnotation) -> MillisSpan:
-        """The time a sign takes, not before the start of its video."""
-        if annotation.time_ms is None:
-            raise ValueError(f"{annotation.video_id}: the annotation has a frame, not a time")
-        start, stop = (annotation.time_ms + offset * FRAME_MS for offset in (self.start, self.stop))
-        return MillisSpan(Millis(max(0, start)), Millis(max(0, stop)))
 
 
 # How BOBSL's annotations of each source are cut out of its episodes by those who train on them.
@@ -70,11 +63,6 @@ class SplitAnnotations:
 
     def __iter__(self) -> Iterator[TimedAnnotation]:
         return (annotation for annotations in self.by_split.values() for annotation in annotations)
-
-
-def read_bobsl_spottings(path: Path, source: str, rule: OffsetRule | None = None) -> SplitAnnotations:
-    """Read spottings of one source (mouthing, dictionary, attention); the file's own sources, if written here, win."""
-    return _annotations_from(_tree(path), source, rule or _rule_of(path, source))
 
 
 def _rule_of(path: Path, source: str) -> OffsetRule:
@@ -106,8 +94,8 @@ def _annotations_from(tree: Node, source: str, rule: OffsetRule) -> SplitAnnotat
 
 
 def _word(text: str, node: Node, odd: Oddities) -> Word | None:
-    if text in NO_WORDS:
-        odd.note("marks that are no words", text)
+    if text in _NO_WORDS:
+        odd.note("marks that are not words", text)
         return None
     try:
         text.encode()
@@ -135,13 +123,12 @@ def _annotations(
         if not 0 <= confidence <= 1 or not 0 <= seconds < 1e6:
             odd.note("annotations with an impossible time or probability", times[row].place)
             continue
-        yield TimedAnnotation(
-            video_id=_episode_id(name),
-            word=word,
-            time_ms=round(seconds * 1000),
-            confidence=confidence,
-            source=sources[row] if sources else source,
-        )
+        yield _annotation(_episode_id(name), word, seconds, confidence, sources[row] if sources else source)
+
+
+def _annotation(video_id: str, word: Word, seconds: float, confidence: float, source: str) -> TimedAnnotation:
+    time_ms = round(seconds * 1000)
+    return TimedAnnotation(video_id=video_id, word=word, time_ms=time_ms, confidence=confidence, source=source)
 
 
 def _rule(node: Node) -> OffsetRule:
@@ -168,9 +155,8 @@ def write_bobsl_spottings(spottings: SplitAnnotations, path: Path, *, overwrite:
             rule = spottings.rules.get(each.source)
             if each.time_ms is None or rule is None:
                 missing = "time, only a frame" if each.time_ms is None else f"offset rule for {each.source!r}"
-                raise FormatError(
-                    path, f"the annotation of {each.word!r} in {each.video_id} has no {missing}", "give it"
-                )
+                what = f"the annotation of {each.word!r} in {each.video_id} has no {missing}"
+                raise FormatError(path, what, "give it")
             row = {
                 "names": each.video_id,
                 "global_times": each.time_ms / 1000,
@@ -190,18 +176,12 @@ def write_bobsl_spottings(spottings: SplitAnnotations, path: Path, *, overwrite:
 # 1.4 on pickles of columns. Times are seconds of the episode. The keyword spotter of BSL-1K heard American English: its
 # words get their British spelling. The truth of the 2022 challenge has spans and numbers for words.
 
-SPLITS = ("train", "val", "test")  # in info, 0, 1 and 2
-BRITISH = {
-    "airplane": "aeroplane",
-    "center": "centre",
-    "favor": "favour",
-    "gray": "grey",
-    "practice": "practise",
-    "recognize": "recognise",
-    "yogurt": "yoghurt",
-}
+_SPLITS = ("train", "val", "test")  # in info, 0, 1 and 2
+_BRITISH = {
+    "airplane": "aeroplane", "center": "centre", "favor": "favour", "gray": "grey", "practice": "practise",
+    "recognize": "recognise", "yogurt": "yoghurt",
+}  # fmt: skip
 LANGUAGE = "bfi"
-HUMAN = "human"
 _CLIP = re.compile(r"(.+)_[0-9]{6,}_[0-9]{6,}\.mp4")  # show--episode_start_end.mp4, in seconds
 _MAX_SECONDS = 1e6
 _MANIFEST, _SUBTITLES = "corpus.json", "subtitles"
@@ -252,48 +232,30 @@ def read_vocabulary(path: Path) -> Vocabulary:
     return vocabulary
 
 
-def _in_british(found: SplitAnnotations) -> SplitAnnotations:
-    by_split = {split: tuple(map(_british, annotations)) for split, annotations in found.by_split.items()}
-    return SplitAnnotations(by_split, found.rules, found.warnings)
-
-
 def _clips(info: Node) -> SplitAnnotations:
     videos = info.member("videos")
     names = videos.member("name").rows()
-    columns = {
-        name: videos.member(name).rows(len(names)) for name in ("word", "split", "mouthing_time", "mouthing_prob")
-    }
-    by_split: dict[str, list[TimedAnnotation]] = {split: [] for split in SPLITS}
+    keys = ("word", "split", "mouthing_time", "mouthing_prob")
+    columns = [videos.member(key).rows(len(names)) for key in keys]
+    by_split: dict[str, list[TimedAnnotation]] = {split: [] for split in _SPLITS}
     for row, node in enumerate(names):
-        word, split, time, prob = (column[row] for column in columns.values())
-        if not 0 <= (number := split.integer()) < len(SPLITS):
+        word, split, time, prob = (column[row] for column in columns)
+        if not 0 <= (number := split.integer()) < len(_SPLITS):
             raise split.is_not("split: 0, 1 or 2")
-        by_split[SPLITS[number]].append(_british(_mouthing(_clip_episode(node), word, time, prob)))
+        if (clip := _CLIP.fullmatch(node.text().rpartition("/")[2])) is None:
+            raise node.is_not("name of a clip (show--episode_start_end.mp4)")
+        video_id, seconds = Node(node.file, clip[1], node.place).name(), _seconds(time)
+        confidence = prob.number()
+        try:
+            found = _annotation(video_id, normalise(word.text()), seconds, confidence, "mouthing")
+        except ValueError as error:
+            raise word.wrong(str(error)) from error
+        by_split[_SPLITS[number]].append(_british(found))
     return SplitAnnotations({split: tuple(found) for split, found in by_split.items()}, OFFSETS)
 
 
-def _clip_episode(node: Node) -> str:
-    match = _CLIP.fullmatch(node.text().rpartition("/")[2])
-    if match is None:
-        raise node.is_not("name of a clip (show--episode_start_end.mp4)")
-    return Node(node.file, match[1], node.place).name()
-
-
-def _mouthing(video_id: str, word: Node, time: Node, prob: Node) -> TimedAnnotation:
-    try:
-        return TimedAnnotation(
-            video_id=video_id,
-            word=normalise(word.text()),
-            time_ms=round(_seconds(time) * 1000),
-            confidence=prob.number(),
-            source="mouthing",
-        )
-    except ValueError as error:
-        raise word.wrong(str(error)) from error
-
-
 def _british(annotation: TimedAnnotation) -> TimedAnnotation:
-    return dataclasses.replace(annotation, word=Word(BRITISH.get(annotation.word, annotation.word)))
+    return dataclasses.replace(annotation, word=Word(_BRITISH.get(annotation.word, annotation.word)))
 
 
 def _seconds(node: Node) -> float:
@@ -359,7 +321,10 @@ def read_released(files: ReleasedCorpus, vocabulary: Vocabulary | None = None) -
     if "episode_name" in members:
         return _from_columns(tree, source, rule)
     found = _annotations_from(tree, source, rule)
-    return _in_british(found) if path.suffix.lower() in _PICKLE_SUFFIXES else found
+    if path.suffix.lower() not in _PICKLE_SUFFIXES:
+        return found
+    by_split = {split: tuple(map(_british, marks)) for split, marks in found.by_split.items()}
+    return dataclasses.replace(found, by_split=by_split)
 
 
 def _source(files: ReleasedCorpus) -> str:
@@ -387,15 +352,7 @@ def _from_columns(tree: Node, source: str, rule: OffsetRule) -> SplitAnnotations
             odd.note("annotations with an impossible time or probability", times[row].place)
         elif (word := _word(words[row].text(), words[row], odd)) is not None:
             video = Node(name.file, name.text().removesuffix(".mp4"), name.place)
-            found.append(
-                TimedAnnotation(
-                    video_id=_episode_id(video),
-                    word=word,
-                    time_ms=round(seconds * 1000),
-                    confidence=confidence,
-                    source=source,
-                )
-            )
+            found.append(_annotation(_episode_id(video), word, seconds, confidence, source))
     return SplitAnnotations({"": tuple(found)}, {source: rule}, odd.lines())
 
 
@@ -412,7 +369,7 @@ def _challenge(tree: Node, vocabulary: Vocabulary | None) -> SplitAnnotations:
                 raise FormatError(tree.file, what, "give the vocabulary the classes were numbered by")
             time_ms = round((one.span_ms.start + one.span_ms.stop) / 2)
             word = vocabulary.words[one.sign]
-            found.append(TimedAnnotation(video_id=video_id, word=word, time_ms=time_ms, source=HUMAN))
+            found.append(TimedAnnotation(video_id=video_id, word=word, time_ms=time_ms, source="human"))
     return SplitAnnotations({"": tuple(found)}, {})
 
 
@@ -448,9 +405,8 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
     try:
         write_corpus_manifest(corpus, folder / _MANIFEST, overwrite=overwrite)
     except FormatError as error:
-        raise FormatError(
-            error.where, error.what, "keep fewer annotations: give --confidence or --vocabulary"
-        ) from error
+        fix = "keep fewer annotations: give --confidence or --vocabulary"
+        raise FormatError(error.where, error.what, fix) from error
     left_out = sum(annotation.video_id not in kept for annotation in found)
     missing = sum(not problem.is_remark for problem in problems)
     return ImportedCorpus(corpus=corpus, missing_videos=missing, left_out=left_out)

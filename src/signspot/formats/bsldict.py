@@ -38,7 +38,6 @@ from signspot.stores.entries import FEATURES_FILE, EntryFeatures, FeatureSet, wr
 # The file keeps the released field names and values. `BslDictRecord` is the typed view: boxes as fractions of the
 # picture, trims as half-open frames at 25 per second (the release counts both ends in).
 
-
 RECORDS_FILE = "bsldict.json"
 _FORMAT = "signspot-bsldict"
 _Read = TypeVar("_Read")
@@ -321,7 +320,7 @@ def import_bsldict(
     pickle: Path, folder: Path, *, overwrite: bool = False, progress: Progress | None = None
 ) -> ImportedDictionary:
     """Turn the released metadata into a dictionary folder; an existing one is refused unless `overwrite` is set."""
-    report = progress or _silent
+    report = progress or (lambda step, done, total: None)
     refuse_folder(folder, _OWN_FILES, overwrite=overwrite)
     report(f"reading {pickle.name}", 0, 1)
     odd = Oddities()
@@ -347,10 +346,6 @@ def import_bsldict(
         missing={kind: int((~each.present).sum()) for kind, each in kinds.items()},
         problems=(*problems, *remarks),
     )
-
-
-def _silent(step: str, done: float, total: float | None) -> None:
-    """Nobody looks on."""
 
 
 def _released_dictionary(tree: Node, odd: Oddities) -> _Released:
@@ -429,16 +424,10 @@ def _entries(records: list[BslDictRecord], problems: list[Problem]) -> list[Entr
             continue
         forms = variants.setdefault(word, {})
         form = forms.setdefault((record.letter, record.page, record.sign, record.version), len(forms) + 1)
-        entries.append(
-            Entry(
-                entry_id=record.entry_id,
-                word=word,
-                variant=str(form),
-                language=LANGUAGE,
-                rights=Rights(holder=record.source_site, may_export_clips=False),
-                box=record.box.signer_box if record.box else None,
-            )
-        )
+        rights = Rights(holder=record.source_site, may_export_clips=False)
+        box = record.box.signer_box if record.box else None
+        found = Entry(entry_id=record.entry_id, word=word, variant=str(form), language=LANGUAGE, rights=rights, box=box)
+        entries.append(found)
     return entries
 
 

@@ -31,9 +31,8 @@ def write_captions(spottings: Iterable[Spotting], path: Path, *, overwrite: bool
     """Write the spottings of one video (or a VideoAnswer) as .vtt or .srt, each with its word and cosine."""
     found = sorted(spottings, key=lambda s: (s.span_ms, s.word, s.entry_id))
     if len(videos := {spotting.video_id for spotting in found}) > 1:
-        raise FormatError(
-            path, f"spottings of {len(videos)} videos", "captions belong to one video: write one file each"
-        )
+        what, fix = f"spottings of {len(videos)} videos", "captions belong to one video: write one file each"
+        raise FormatError(path, what, fix)
     cues = [_Cue(one.span_ms, f"{one.word} ({one.cosine:.2f})", one.spotting_id) for one in found]
     _write(cues, path, overwrite=overwrite)
 

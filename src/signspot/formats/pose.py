@@ -51,12 +51,10 @@ _BLOCK_BYTES = 8 << 20  # of a file that are looked at together
 _LONGEST = 6 * 3600 * FRAME_RATE  # frames: what is held in memory
 _LARGEST_SIDE = 65535  # pixels, of what the format can say
 _SLOWEST, _FASTEST = 1.0, 1000.0  # frames a second
-_SMALLEST_BODY = 4.0  # pixels: a "body" that is smaller is told in fractions of the picture
+_SMALLEST_BODY = 4.0  # pixels: a smaller "body" is in fractions of the picture
 _ARMS = ((12, 11, 13, 15), (11, 12, 14, 16))  # other shoulder, shoulder, elbow, wrist of the pose: left, right
-_LOWERED = (
-    0.7,
-    0.2,
-)  # from the elbow, in upper arms along it and shoulder widths inward: where hidden wrists are (WLASL)
+# From the elbow, in upper arms along it and shoulder widths inward: where hidden wrists are (WLASL).
+_LOWERED = (0.7, 0.2)
 _GUESSED = 0.2  # visibility, as a detector gives it to hidden wrists: less than whatever counts as seen
 _SHORT_GAP = FRAME_RATE  # frames: hands that are lost for longer may have been lowered
 _COLOUR = (255, 0, 0)
@@ -196,12 +194,6 @@ def _guess_wrist(pose: FloatArray, side: int, lost: npt.NDArray[np.int64]) -> No
     wrist[lowered, 3] = _GUESSED
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    places: FloatArray  # (n, people, points, dimensions)
-    confidence: FloatArray  # (n, people, points)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Known:
     """Which of our 75 points a file has, and where."""
@@ -224,13 +216,13 @@ class _Known:
         ours, theirs = np.array(pairs, np.int64).T
         return cls(ours, theirs, min(3, header.n_dimensions))
 
-    def points(self, block: _Block, person: int) -> FloatArray:
-        """The landmarks (n, 258) of a person, in the unit of the file."""
-        n = len(block.places)
-        places, confidence = np.zeros((n, _POINTS, 3), np.float32), np.zeros((n, _POINTS), np.float32)
-        places[:, self.ours, : self.n_axes] = block.places[:, person, self.theirs, : self.n_axes]
-        confidence[:, self.ours] = block.confidence[:, person, self.theirs]
-        return _joined(places, confidence)
+    def points(self, places: FloatArray, confidence: FloatArray, person: int) -> FloatArray:
+        """The landmarks (n, 258) of a person in a block of the file, in its unit."""
+        n = len(places)
+        ours, sure = np.zeros((n, _POINTS, 3), np.float32), np.zeros((n, _POINTS), np.float32)
+        ours[:, self.ours, : self.n_axes] = places[:, person, self.theirs, : self.n_axes]
+        sure[:, self.ours] = confidence[:, person, self.theirs]
+        return _joined(ours, sure)
 
 
 def _largest_person(file: BinaryIO, header: _Header, path: Path) -> FloatArray:
@@ -238,10 +230,10 @@ def _largest_person(file: BinaryIO, header: _Header, path: Path) -> FloatArray:
     known, points = _Known.of(header), np.zeros((header.n_frames, LANDMARK_DIM), np.float32)
     sizes = np.zeros(max(1, header.n_people))
     if header.n_people > 1:
-        for _, block in _blocks(file, header, path):
-            sizes += [_area(known.points(block, person)) for person in range(header.n_people)]
-    for first, block in _blocks(file, header, path):
-        points[first : first + len(block.places)] = known.points(block, int(sizes.argmax()))
+        for _, places, confidence in _blocks(file, header, path):
+            sizes += [_area(known.points(places, confidence, person)) for person in range(header.n_people)]
+    for first, places, confidence in _blocks(file, header, path):
+        points[first : first + len(places)] = known.points(places, confidence, int(sizes.argmax()))
     return points
 
 
@@ -297,7 +289,7 @@ class _Bytes:
         try:
             return self._next(int(length)).decode()
         except UnicodeDecodeError as error:
-            raise FormatError(self._path, "is no .pose file, or damaged: a name is no text", _DAMAGED) from error
+            raise FormatError(self._path, "is not a .pose file, or damaged: a name is not text", _DAMAGED) from error
 
     def skip(self, n_bytes: int) -> None:
         self._next(n_bytes)
@@ -305,7 +297,7 @@ class _Bytes:
     def _next(self, n_bytes: int) -> bytes:
         piece = self._content[self.taken : self.taken + n_bytes]
         if len(piece) < n_bytes:
-            raise FormatError(self._path, "is no .pose file, or damaged: its header does not end", _DAMAGED)
+            raise FormatError(self._path, "is not a .pose file, or damaged: its header does not end", _DAMAGED)
         self.taken += n_bytes
         return piece
 
@@ -315,9 +307,9 @@ def _read_header(file: BinaryIO, path: Path) -> _Header:
     version, width, height, _ = taken.take("fHHH")
     newer = math.isclose(version, 0.2, abs_tol=1e-3)
     if not _EARLIEST <= version < _LATEST:
-        raise FormatError(path, "is no .pose file, or damaged: it names no version", _DAMAGED)
+        raise FormatError(path, "is not a .pose file, or damaged: it names no version", _DAMAGED)
     if not newer and not math.isclose(version, 0.1, abs_tol=1e-3):
-        what = f"is no .pose file of version 0.1 or 0.2 (but of {version:.3g})"
+        what = f"is not a .pose file of version 0.1 or 0.2 (but of {version:.3g})"
         raise FormatError(path, what, "write it again with a newer pose-format")
     components = tuple(_component(taken) for _ in range(int(taken.take("H")[0])))
     _refuse_other_layouts(components, path)
@@ -347,7 +339,7 @@ def _refuse_other_layouts(components: tuple[_Component, ...], path: Path) -> Non
     if any(len(set(component.points)) < len(component.points) for component in ours):
         raise FormatError(path, "is damaged: it names a point twice", _DAMAGED)
     if any(not component.dimensions.startswith("XY") or component.dimensions[-1] != "C" for component in components):
-        raise FormatError(path, "its points are not told as x, y, z and confidence", _OTHER_LAYOUT)
+        raise FormatError(path, "unsupported point format; expected XYZC", _OTHER_LAYOUT)
 
 
 def _measured(header: _Header, n_bytes: int, path: Path) -> _Header:
@@ -368,8 +360,8 @@ def _measured(header: _Header, n_bytes: int, path: Path) -> _Header:
     return replace(header, n_frames=frames)
 
 
-def _blocks(file: BinaryIO, header: _Header, path: Path) -> Iterator[tuple[int, _Block]]:
-    """The frames of a file, some at a time, with the number of the first."""
+def _blocks(file: BinaryIO, header: _Header, path: Path) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+    """The frames of a file, some at a time: the number of the first, places (n, people, points, axes), confidence."""
     shape = (header.n_people, header.n_points)
     per_frame = header.n_people * header.n_points
     if not per_frame:
@@ -380,7 +372,7 @@ def _blocks(file: BinaryIO, header: _Header, path: Path) -> Iterator[tuple[int, 
         n = min(at_once, header.n_frames - first)
         start = header.n_bytes + 4 * first * per_frame * header.n_dimensions
         places = _numbers(file, start, (n, *shape, header.n_dimensions), path)
-        yield first, _Block(places, _numbers(file, middle + 4 * first * per_frame, (n, *shape), path))
+        yield first, places, _numbers(file, middle + 4 * first * per_frame, (n, *shape), path)
 
 
 def _numbers(file: BinaryIO, start: int, shape: tuple[int, ...], path: Path) -> FloatArray:

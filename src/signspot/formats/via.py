@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from signspot.domain.results import Spotting
@@ -20,7 +20,7 @@ from signspot.errors import FormatError
 from signspot.files.json import read_json, write_json
 from signspot.stores.spottings import spotting_record
 
-_VIDEO, _LOCAL, _FILE_URI = 4, 1, 3  # kinds and locations of files; VIA asks the user for a local file
+_VIDEO, _FILE_URI = 4, 3  # kinds and locations of files
 _TEXT, _CHECKBOX, _RADIO, _SELECT = 1, 2, 3, 4  # kinds of attributes
 _DELETED = 1  # a bit of a segment's flags
 _SEGMENT_ANCHOR = "FILE1_Z2_XY0"  # an attribute of a temporal segment
@@ -66,8 +66,42 @@ def write_via(
     spottings: Iterable[Spotting], videos: Mapping[str, Path], path: Path, *, overwrite: bool = False
 ) -> None:
     """Write a project with every spotting as a segment; `videos` says where the video of each video_id is."""
-    folder = os.path.commonpath([_absolute(video).parent for video in videos.values()]) if videos else "/"
+    # Not resolved: a link keeps the name people know.
+    folder = os.path.commonpath([video.absolute().parent for video in videos.values()]) if videos else "/"
     prefix = Path(folder).as_uri().rstrip("/") + "/"
+    attributes = {
+        str(number): {
+            "aname": name,
+            "anchor_id": _SEGMENT_ANCHOR,
+            "type": _TEXT,
+            "desc": description,
+            "options": {},
+            "default_option_id": "",
+        }
+        for number, (name, description) in enumerate(_ATTRIBUTES.items(), start=1)
+    }
+    files: _Json = {}
+    segments: _Json = {}
+    views: dict[str, str] = {}
+    for spotting in sorted(spottings, key=lambda s: (s.video_id, s.span_ms, s.word)):
+        if spotting.video_id not in views:
+            if spotting.video_id not in videos:
+                raise FormatError(path, f"no video is given for {spotting.video_id!r}", "name the video")
+            video, number = videos[spotting.video_id].absolute(), str(len(views) + 1)
+            source = video.as_uri().removeprefix(prefix)
+            files[number] = {"fid": number, "fname": video.name, "type": _VIDEO, "loc": _FILE_URI, "src": source}
+            views[spotting.video_id] = number
+        view = views[spotting.video_id]
+        segments.setdefault(
+            f"{view}_{str(spotting_record(spotting)['spotting_id']).removeprefix('spot:')}",
+            {
+                "vid": view,
+                "flg": 0,
+                "z": [spotting.span_ms.start / 1000, spotting.span_ms.stop / 1000],
+                "xy": [],
+                "av": {"1": spotting.word, "2": f"{spotting.cosine:.3f}", "3": spotting.provenance.source},
+            },
+        )
     project: _Json = {
         "project": {
             # These marks tell VIA that the project was not shared on a server.
@@ -78,31 +112,18 @@ def write_via(
             "creator": "signspot",
             "created": 0,  # no clock: the same spottings give the same file
             "data_format_version": "3.1.1",
-            "vid_list": [],
+            "vid_list": list(views.values()),
         },
         "config": {
             "file": {"loc_prefix": {"1": "", "2": "", "3": prefix, "4": ""}},
             "ui": {"file_content_align": "center", "file_metadata_editor_visible": True},
         },
-        "attribute": {},
-        "file": {},
-        "metadata": {},
-        "view": {},
+        "attribute": attributes,
+        "file": files,
+        "metadata": segments,
+        "view": {number: {"fid_list": [number]} for number in views.values()},
     }
-    _add(project, spottings, videos, path)
     write_json(project, path, overwrite=overwrite)
-
-
-def add_to_via(
-    spottings: Iterable[Spotting], videos: Mapping[str, Path], project: Path, path: Path, *, overwrite: bool = False
-) -> None:
-    """Write the project in file `project` to `path` with the spottings added; all else, and what is there, stays."""
-    content = _read_project(project)
-    try:
-        _add(content, spottings, videos, path)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        raise FormatError(project, f"is not a whole VIA 3 project ({error!r})", "open and save it in VIA 3") from error
-    write_json(content, path, overwrite=overwrite)
 
 
 def _read_project(path: Path) -> _Json:
@@ -145,79 +166,3 @@ def _shown(attribute: _Json, value: str) -> str:
     if kind == _CHECKBOX:
         return ", ".join(str(options.get(part, part)) for part in value.split(","))
     return value
-
-
-def _add(project: _Json, spottings: Iterable[Spotting], videos: Mapping[str, Path], path: Path) -> None:
-    sign, cosine, source = (_attribute_id(project["attribute"], name) for name in _ATTRIBUTES)
-    names = {file_id: file["fname"] for file_id, file in project["file"].items()}
-    views: dict[str, str] = {}
-    for spotting in sorted(spottings, key=lambda s: (s.video_id, s.span_ms, s.word)):
-        record = spotting_record(spotting)
-        if spotting.video_id not in views:
-            if spotting.video_id not in videos:
-                raise FormatError(path, f"no video is given for {spotting.video_id!r}", "name the video")
-            views[spotting.video_id] = _view_id(project, _absolute(videos[spotting.video_id]), names)
-        view = views[spotting.video_id]
-        segment = {
-            "vid": view,
-            "flg": 0,
-            "z": [spotting.span_ms.start / 1000, spotting.span_ms.stop / 1000],
-            "xy": [],
-            "av": {sign: spotting.word, cosine: f"{spotting.cosine:.3f}", source: spotting.provenance.source},
-        }
-        # What is there already may have been corrected by a person.
-        project["metadata"].setdefault(f"{view}_{str(record['spotting_id']).removeprefix('spot:')}", segment)
-
-
-def _attribute_id(attributes: _Json, name: str) -> str:
-    """The id of our text attribute; added if there is none, under another name if the name means something else."""
-    for wanted in (name, f"{name} (signspot)"):
-        same_name = [(key, attribute) for key, attribute in attributes.items() if attribute["aname"] == wanted]
-        for key, attribute in same_name:
-            if attribute.get("anchor_id") == _SEGMENT_ANCHOR and attribute.get("type") == _TEXT:
-                return str(key)
-        if not same_name:
-            break
-    new_id = _new_id(attributes)
-    attributes[new_id] = {
-        "aname": wanted,
-        "anchor_id": _SEGMENT_ANCHOR,
-        "type": _TEXT,
-        "desc": _ATTRIBUTES[name],
-        "options": {},
-        "default_option_id": "",
-    }
-    return new_id
-
-
-def _view_id(project: _Json, video: Path, names: Mapping[str, str]) -> str:
-    """The view that shows `video` alone; file and view are added unless the project had the file before."""
-    known = [file_id for file_id, name in names.items() if PurePosixPath(name).name == video.name]
-    file_id = known[0] if len(known) == 1 else _new_id(project["file"])
-    if file_id not in project["file"]:
-        location, source = _location(project, video.as_uri())
-        project["file"][file_id] = {"fid": file_id, "fname": video.name, "type": _VIDEO, "loc": location, "src": source}
-    for view_id, view in project["view"].items():
-        if [str(shown) for shown in view["fid_list"]] == [file_id]:
-            return str(view_id)
-    view_id = _new_id(project["view"])
-    project["view"][view_id] = {"fid_list": [file_id]}
-    order = project["vid_list"] if "vid_list" in project else project["project"]["vid_list"]
-    order.append(view_id)
-    return view_id
-
-
-def _location(project: _Json, uri: str) -> tuple[int, str]:
-    """How VIA finds a file; where the project's own prefix does not lead to it, VIA asks the user."""
-    prefix = project["config"]["file"].get("loc_prefix", {}).get(str(_FILE_URI))
-    if isinstance(prefix, str) and uri.startswith(prefix):
-        return _FILE_URI, uri.removeprefix(prefix)
-    return _LOCAL, ""
-
-
-def _new_id(objects: _Json) -> str:
-    return str(max((int(key) for key in objects if key.isascii() and key.isdigit()), default=0) + 1)
-
-
-def _absolute(video: Path) -> Path:
-    return video.absolute()  # not resolved: a link keeps the name people know

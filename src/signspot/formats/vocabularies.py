@@ -100,7 +100,6 @@ class ExternalVocabulary:
         return tuple(self._by_gloss.get(word, ()) or self._by_stem.get(word, ()))
 
     def items_named(self, word: Word) -> tuple[VocabularyItem, ...]:
-        """The types with a gloss that is exactly the word."""
         return tuple(self._by_gloss.get(word, ()))
 
 

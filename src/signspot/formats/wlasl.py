@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry, Rights, Signer, SignerBox
-from signspot.domain.time import FRAME_RATE, MillisSpan
+from signspot.domain.time import FRAME_RATE
 from signspot.domain.words import normalise
 from signspot.errors import DictionaryError, FormatError
 from signspot.files.atomic import refuse_existing
 from signspot.files.intake import NO_SUCH_FILE, Place, Problem
 from signspot.files.json import Node, read_json, write_json
-from signspot.files.tables import nothing_usable, read_manifest
+from signspot.files.tables import nothing_usable
 from signspot.stores.dictionary import write_dictionary_manifest
 
 LANGUAGE = "ase"
@@ -172,7 +172,7 @@ def _imported(name: str, listed: Iterable[_Listed | Problem], folder: Path, *, o
     for file in (CLIPS_FILE, _MANIFEST):
         refuse_existing(folder / file, overwrite=overwrite)
     made = _listed(name, listed, folder)
-    write_clip_records(made.records, folder, overwrite=overwrite)
+    _write_clip_records(made.records, folder, overwrite=overwrite)
     write_dictionary_manifest(made.dictionary, folder / _MANIFEST, overwrite=overwrite)
     return made
 
@@ -219,8 +219,6 @@ def _entry(listed: _Listed, place: Place) -> Entry:
 # What a released data set says about its clips, beyond what our entries hold: clips.json beside the manifest.
 
 CLIPS_FILE = "clips.json"
-_FORMAT = "signspot-clips"
-_TEXTS = ("entry_id", "text", "signer", "split", "source", "url")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,43 +241,10 @@ class ClipRecord:
         if self.start < 0 or (self.stop is not None and self.stop < self.start) or not self.fps > 0:
             raise ValueError(f"no frames from {self.start} to {self.stop} at {self.fps} a second")
 
-    def span_ms(self, duration_ms: int) -> MillisSpan:
-        """The time of the clip in the video it was cut from, of this duration; constant frame rate as released."""
-        start = min(self.start * 1000 / self.fps, duration_ms)
-        stop = duration_ms if self.stop is None else min(self.stop * 1000 / self.fps, duration_ms)
-        return MillisSpan.of(start, stop)
 
-
-def write_clip_records(records: tuple[ClipRecord, ...], folder: Path, *, overwrite: bool = False) -> None:
-    content = {"format": _FORMAT, "version": 1, "clips": [asdict(record) for record in records]}
+def _write_clip_records(records: tuple[ClipRecord, ...], folder: Path, *, overwrite: bool = False) -> None:
+    content = {"format": "signspot-clips", "version": 1, "clips": [asdict(record) for record in records]}
     write_json(content, folder / CLIPS_FILE, overwrite=overwrite)
-
-
-def read_clip_records(folder: Path) -> tuple[ClipRecord, ...]:
-    """Read clips.json of a dictionary."""
-    path = folder / CLIPS_FILE
-    return tuple(_record(node) for node in Node(path, read_manifest(path, _FORMAT)).member("clips").rows())
-
-
-def _record(node: Node) -> ClipRecord:
-    texts = {name: node.member(name).text() for name in _TEXTS}
-    stop, label, box = (node.member(name) for name in ("stop", "label", "box"))
-    try:
-        return ClipRecord(
-            **texts,
-            start=node.member("start").integer(),
-            stop=None if stop.value is None else stop.integer(),
-            fps=node.member("fps").number(),
-            box=None if box.value is None else _box(box),
-            label=None if label.value is None else label.integer(),
-        )
-    except ValueError as error:
-        raise node.wrong(str(error)) from error
-
-
-def _box(node: Node) -> Box:
-    edges = [node.member(name).number() for name in ("top", "left", "bottom", "right")]
-    return Box(edges[0], edges[1], edges[2], edges[3], in_pixels=node.member("in_pixels").value is True)
 
 
 # Where in its picture the signer of a clip is, as released data sets say it.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -47,7 +47,8 @@ class NearPair:
 
 def frame_signature(frames: Sequence[Pixels], kept: FrameSpan) -> FloatArray:
     """The signature (2, 2048) float32 of frames (H, W, 3): rows of length 1, or zero if nothing changes."""
-    greys = np.stack([_grey(pixels) for pixels in frames])
+    small = (Image.fromarray(p).convert("L").resize((_SIDE, _SIDE), Image.Resampling.BOX) for p in frames)
+    greys = np.stack([np.asarray(image, dtype=np.float32) for image in small])
     return np.stack([_half(greys[kept.start : kept.stop]), _half(greys)])
 
 
@@ -75,21 +76,14 @@ def _half(greys: FloatArray) -> FloatArray:
     length = float(np.linalg.norm(changes))
     if length < _LEAST_CHANGE * np.sqrt(len(changes)):
         return np.zeros(SIGNATURE_SHAPE[1], np.float32)
-    half: FloatArray = (changes / length).astype(np.float32)
-    return half
-
-
-def _grey(pixels: Pixels) -> FloatArray:
-    small = Image.fromarray(pixels).convert("L").resize((_SIDE, _SIDE), Image.Resampling.BOX)
-    return np.asarray(small, dtype=np.float32)
+    return np.asarray((changes / length).astype(np.float32))
 
 
 def _mean(greys: FloatArray, start: float, stop: float) -> FloatArray:
     """The mean over the frames that [start, stop) touches, each by the share it touches."""
     frames = np.arange(len(greys))
     shares = np.clip(np.minimum(frames + 1, stop) - np.maximum(frames, start), 0, 1)
-    mean: FloatArray = np.tensordot(shares / shares.sum(), greys, axes=1).astype(np.float32)
-    return mean
+    return np.asarray(np.tensordot(shares / shares.sum(), greys, axes=1).astype(np.float32))
 
 
 # Which clips of a dictionary seem to show the same person, by their faces: a help for whoever fills in the signers.
@@ -99,7 +93,6 @@ def _mean(greys: FloatArray, start: float, stop: float) -> FloatArray:
 # decides. Faces are found with dlib's detector and compared with its network, both inside the packages of the extra
 # `faces`.
 
-FACE_DIM = 128
 _LOOKS = 3  # frames of a clip
 _WEIGHTS = "face_recognition_models"
 _LANDMARKS, _NETWORK = "shape_predictor_5_face_landmarks.dat", "dlib_face_recognition_resnet_model_v1.dat"
@@ -135,13 +128,12 @@ class FaceReader:
             looks = [
                 self.vector(frame.pixels) for number, frame in enumerate(islice(reader, kept.stop)) if number in wanted
             ]
-        return middle(look for look in looks if look is not None)
+        return middle([look for look in looks if look is not None])
 
 
-def middle(vectors: Iterable[Floats]) -> Floats | None:
+def middle(vectors: Sequence[Floats]) -> Floats | None:
     """The median of each number, which one wrong face does not move far; None of none."""
-    found = list(vectors)
-    return np.median(found, axis=0) if found else None
+    return np.median(vectors, axis=0) if vectors else None
 
 
 def face_groups(vectors: Sequence[Floats | None]) -> list[int | None]:
@@ -175,8 +167,7 @@ def _people(vectors: Floats) -> npt.NDArray[np.int64]:
     clustering = _module("sklearn.cluster").AgglomerativeClustering(
         n_clusters=None, distance_threshold=_SAME_PERSON, linkage="average"
     )
-    labels: npt.NDArray[np.int64] = clustering.fit_predict(vectors).astype(np.int64)
-    return labels
+    return np.asarray(clustering.fit_predict(vectors).astype(np.int64))
 
 
 def _module(name: str) -> Any:

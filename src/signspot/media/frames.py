@@ -82,9 +82,7 @@ class Augmentation:
     def draw(self, rng: np.random.Generator) -> ClipAugmentation:
         """Draw the change of one clip; always seven numbers of `rng`, whatever the settings."""
         flip, red, green, blue, scale, down, right = rng.random(7).tolist()
-        brightest = 1 + self.colour_jitter
-        darkest = 1 - self.colour_jitter
-        red, green, blue = (darkest + (brightest - darkest) * share for share in (red, green, blue))
+        red, green, blue = (1 + self.colour_jitter * (2 * share - 1) for share in (red, green, blue))
         return ClipAugmentation(
             flip=flip < self.flip_probability,
             colour=(red, green, blue),
@@ -200,12 +198,8 @@ def _smoothly_scaled(pixels: Pixels, shape: FrameShape) -> Pixels:
     tall, wide = (max(shape.side, round(length * shape.side / short)) for length in (height, width))
     # Only the part that survives the crop is scaled.
     top, left = ((length - shape.crop) // 2 for length in (tall, wide))
-    box = (
-        left * width / wide,
-        top * height / tall,
-        (left + shape.crop) * width / wide,
-        (top + shape.crop) * height / tall,
-    )
+    x, y = width / wide, height / tall
+    box = (left * x, top * y, (left + shape.crop) * x, (top + shape.crop) * y)
     image = Image.fromarray(pixels)
     scaled = image.resize((shape.crop, shape.crop), Image.Resampling.BILINEAR, box=box, reducing_gap=2.0)
     return np.array(scaled)  # writable, unlike a view of the image
@@ -317,7 +311,7 @@ def read_strip(path: Path, n_tiles: int) -> list[Pixels]:
         with Image.open(path, formats=("JPEG",)) as image:
             pixels = np.asarray(image.convert("RGB"))
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise FormatError(path, "is no thumbnail any more", "remove it and run the same command again") from error
+        raise FormatError(path, "is damaged", "remove it and run the same command again") from error
     return np.split(pixels[:, : pixels.shape[1] // n_tiles * n_tiles], n_tiles, axis=1)
 
 

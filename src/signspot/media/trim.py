@@ -108,7 +108,6 @@ def _wrist(points: FloatArray, wrist: int, aspect: float) -> Floats | None:
 
 
 def _path(places: FloatArray, aspect: float) -> Floats | None:
-    """Places (n_frames, 2), zeros where unseen, in pixels at 360 high; gaps bridged; None if it is never seen."""
     x, y = places.astype(np.float64).T
     seen = np.isfinite(x) & np.isfinite(y) & ((x != 0) | (y != 0))
     if not seen.any():
@@ -131,8 +130,7 @@ def _speed(path: Floats) -> Floats:
     steady = np.median(_windows(path, 5), axis=-1)
     around = _windows(steady, 3)
     moved = around[..., 2] - around[..., 0]
-    speed: Floats = np.hypot(moved[:, 0], moved[:, 1])
-    return speed
+    return np.asarray(np.hypot(moved[:, 0], moved[:, 1]))
 
 
 def _strength(energy: MotionEnergy, box: SignerBox) -> Floats:
@@ -146,15 +144,13 @@ def _strength(energy: MotionEnergy, box: SignerBox) -> Floats:
     strongest = np.sort(inside, axis=1)[:, -6:].mean(axis=1).astype(np.float64)
     # A video of few pictures a second stands still between them: only a longer stillness counts.
     bridged = _windows(_windows(strongest, _LONGEST_HOLD + 1).max(axis=-1), _LONGEST_HOLD + 1).min(axis=-1)
-    steady: Floats = np.median(_windows(bridged, 3), axis=-1)  # single flashes, as of a key picture, taken out
-    return steady
+    return np.asarray(np.median(_windows(bridged, 3), axis=-1))  # single flashes, as of a key picture, taken out
 
 
 def _windows(values: Floats, length: int) -> Floats:
     """The `length` (odd) values around every frame, along a new last axis; the ends are repeated."""
     around = [(length // 2, length // 2), *((0, 0) for _ in values.shape[1:])]
-    windows: Floats = np.lib.stride_tricks.sliding_window_view(np.pad(values, around, mode="edge"), length, axis=0)
-    return windows
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(np.pad(values, around, mode="edge"), length, axis=0))
 
 
 def _trimmed(motion: Floats, high: float, low: float, margin: int) -> Trim:
@@ -231,47 +227,25 @@ def _unfaded(grey: FloatArray, before: FloatArray) -> FloatArray:
     centred = before - before.mean()
     power = float((centred**2).sum())
     gain = float((centred * grey).sum()) / power if power > 0 else 1.0
-    left: FloatArray = grey - grey.mean() - np.float32(gain) * centred
-    return left
+    return np.asarray(grey - grey.mean() - np.float32(gain) * centred)
 
 
 def _block_means(values: FloatArray) -> FloatArray:
     rows, columns = values.shape[0] // _BLOCK, values.shape[1] // _BLOCK
-    means: FloatArray = values.reshape(rows, _BLOCK, columns, _BLOCK).mean(axis=(1, 3))
-    return means
+    return np.asarray(values.reshape(rows, _BLOCK, columns, _BLOCK).mean(axis=(1, 3)))
 
 
 def _beyond_noise(blocks: FloatArray) -> FloatArray:
     # At any moment most of a picture is still, so its middle block shows what noise alone does.
     noise = np.median(blocks, axis=(1, 2), keepdims=True)
-    beyond: FloatArray = np.maximum(blocks - 2 * noise, 0)
-    return beyond
+    return np.asarray(np.maximum(blocks - 2 * noise, 0))
 
 
 # Finding where in its picture the signer is: a square from landmarks or from motion, padded, inside the picture.
 
-_SAMPLED = 50  # frames, evenly over the video
-_UPPER_BODY = 25  # pose points down to the hips; legs are often guessed
-_POSE_NUMBERS = 33 * 4
 _PADDING = 0.12  # of the box's longer side, on every side
 _LEAST_MOTION = 1.0  # grey levels
 _STRAY = 0.02  # share of all motion that may lie beyond each edge
-
-Edges = Floats  # (4,) left, top, right, bottom in pixels
-
-
-def box_of_landmarks(track: LandmarkTrack, width: int, height: int) -> SignerBox | None:
-    """The box of a signer by body and hands in a picture of that size; None if nobody was found."""
-    n_frames = len(track.points)
-    sampled = track.points[np.unique(np.linspace(0, n_frames - 1, min(n_frames, _SAMPLED)).astype(int))]
-    found = [edges for edges in (_extent(points.astype(np.float64)) for points in sampled) if edges is not None]
-    if not found:
-        return None
-    scaled = np.array(found) * (width, height, width, height)
-    body = np.median(scaled, axis=0)
-    # Arms reach farther than in the median frame; a tenth of the frames may be mistakes of the detector.
-    low, high = np.quantile(scaled, (0.1, 0.9), axis=0)
-    return _squared(np.array([*np.minimum(body, low)[:2], *np.maximum(body, high)[2:]]), width, height)
 
 
 def box_of_motion(energy: MotionEnergy) -> SignerBox | None:
@@ -288,25 +262,13 @@ def box_of_motion(energy: MotionEnergy) -> SignerBox | None:
     return _squared(edges * (energy.width, energy.height, energy.width, energy.height), energy.width, energy.height)
 
 
-def _extent(points: npt.NDArray[np.float64]) -> Edges | None:
-    """The box around the points of one frame (258,), in 0..1; None if nobody was found."""
-    pose = points[:_POSE_NUMBERS].reshape(-1, 4)[:_UPPER_BODY]
-    body = pose[~(pose[:, 3] < _LEAST_VISIBILITY), :2]
-    places = np.concatenate([body, points[_POSE_NUMBERS:].reshape(-1, 3)[:, :2]])
-    places = places[np.isfinite(places).all(axis=1) & places.any(axis=1)]
-    if not len(places):
-        return None
-    edges: Edges = np.clip(np.concatenate([places.min(axis=0), places.max(axis=0)]), 0, 1)
-    return edges
-
-
 def _middle_part(strength: npt.NDArray[np.float64]) -> tuple[int, int]:
     """The first and last place of an axis between which nearly all motion lies."""
     share = np.cumsum(strength) / strength.sum()
     return int(np.searchsorted(share, _STRAY)), int(np.searchsorted(share, 1 - _STRAY))
 
 
-def _squared(edges: Edges, width: int, height: int) -> SignerBox:
+def _squared(edges: Floats, width: int, height: int) -> SignerBox:
     """The smallest square around padded edges that the picture allows, moved inside it."""
     left, top, right, bottom = edges.tolist()
     longer = max(right - left, bottom - top) * (1 + 2 * _PADDING)

@@ -147,14 +147,11 @@ def open_media(path: Path) -> io.FileIO:
 
 
 def media_sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with _open_ordinary(path) as file:
         try:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
+            return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise unreadable(path, error) from error
-    return digest.hexdigest()
 
 
 def _open_ordinary(path: Path) -> io.FileIO:
@@ -178,11 +175,11 @@ def _open_ordinary(path: Path) -> io.FileIO:
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> VideoError:
-    """Say in the user's words why `path` could not be read."""
+    """Why `path` could not be read, in the user's words."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | ValueError):
-        return VideoError(path, "there is no such file", "check the name")
+        return VideoError(path, "no such file", "check the name")
     if isinstance(error, PermissionError):
-        return VideoError(path, "may not be read", "change its permissions, or ask its owner")
+        return VideoError(path, "permission denied", "change its permissions, or ask its owner")
     return VideoError(path, f"could not be read ({error.strerror or error})", "check the disk or the connection to it")
 
 

@@ -23,7 +23,6 @@ from torch import Tensor, nn
 from signspot.errors import EnvironmentProblem, InputError, MissingExtra
 
 Program = Callable[..., tuple[Tensor, ...]]
-Choice = Literal["auto", "torch", "openvino", "openvino-bf16"]
 
 _TELEMETRY = "openvino_telemetry"
 _LAYOUTS = {4: torch.channels_last, 5: torch.channels_last_3d}  # by the number of axes: what convolutions like best
@@ -81,12 +80,11 @@ class OpenVinoBackend:
     threads: int | None = None  # None: one per core the process may use
 
     def __post_init__(self) -> None:
-        if self.precision == "bf16" and "BF16" not in _openvino().Core().get_property(
-            "CPU", "OPTIMIZATION_CAPABILITIES"
-        ):
-            raise EnvironmentProblem(
-                "openvino-bf16", "this processor does not compute in bf16", "use openvino or torch"
-            )
+        if self.precision == "fp32":
+            return
+        if "BF16" not in _openvino().Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            what = "this processor does not compute in bf16"
+            raise EnvironmentProblem("openvino-bf16", what, "use openvino or torch")
 
     @property
     def name(self) -> str:
@@ -100,27 +98,25 @@ class OpenVinoBackend:
         """Compile for exactly these shapes; a batch with fewer rows is filled up with zeros and cut again."""
         openvino = _openvino()
         model = openvino_model(openvino, network.eval(), [tuple(example.shape) for example in examples])
-        compiled = openvino.Core().compile_model(model, "CPU", self._settings())
-        request = compiled.create_infer_request()
+        settings = {
+            "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[self.precision],
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_NUM_THREADS": self.threads or len(os.sched_getaffinity(0)),
+        }
+        request = openvino.Core().compile_model(model, "CPU", settings).create_infer_request()
         n_rows = len(examples[0])
         del network, model  # weights are packed now
-        _trim_memory()
+        # Give back what the compiler has freed: glibc would keep about 100 MB of it. Other C libraries have no trim.
+        getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)(0)
 
         def run(*inputs: Tensor) -> tuple[Tensor, ...]:
             missing = n_rows - len(inputs[0])
-            filled = [_filled(rows, missing).numpy() for rows in inputs]
+            padded = (F.pad(rows, [0, 0] * (rows.ndim - 1) + [0, missing]) if missing else rows for rows in inputs)
+            filled = [rows.contiguous().numpy() for rows in padded]
             outputs = request.infer(filled, share_inputs=True, share_outputs=True)
             return tuple(torch.from_numpy(rows[: len(rows) - missing]) for rows in outputs.values())
 
         return run
-
-    def _settings(self) -> dict[str, Any]:
-        threads = self.threads or len(os.sched_getaffinity(0))
-        return {
-            "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[self.precision],
-            "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_NUM_THREADS": threads,
-        }
 
 
 def choose_backend(choice: str = "auto", *, device: str = "cpu") -> Backend:
@@ -154,26 +150,12 @@ def _openvino() -> ModuleType:
     finally:
         if silenced:
             sys.modules.pop(_TELEMETRY, None)
-    module: ModuleType = openvino
-    return module
-
-
-def _trim_memory() -> None:
-    """Give back what the compiler has freed: glibc would keep about 100 MB of it for later."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries have none
-    if trim is not None:
-        trim(0)
+    return openvino  # type: ignore[no-any-return]
 
 
 def _arranged(tensor: Tensor) -> Tensor:
     layout = _LAYOUTS.get(tensor.ndim)
     return tensor if layout is None else tensor.contiguous(memory_format=layout)
-
-
-def _filled(rows: Tensor, missing: int) -> Tensor:
-    if missing:
-        rows = F.pad(rows, [0, 0] * (rows.ndim - 1) + [0, missing])
-    return rows.contiguous()
 
 
 # A PyTorch network as an OpenVINO model.
@@ -187,10 +169,7 @@ Shape = tuple[int, ...]
 
 
 def openvino_model(openvino: ModuleType, network: nn.Module, shapes: Sequence[Shape]) -> Any:
-    """The OpenVINO model of `network`, which gives a tuple of tensors, for float32 inputs of exactly these shapes.
-
-    It shares the memory of the network's weights.
-    """
+    """The OpenVINO model of `network` for float32 inputs of exactly these shapes; it shares the network's weights."""
     graph = _Graph(openvino.opset14)
     parameters = [openvino.opset14.parameter(list(shape), openvino.Type.f32) for shape in shapes]
     outputs = network(*(StandIn(graph, parameter.output(0)) for parameter in parameters))
@@ -228,6 +207,10 @@ class _Call:
     kwargs: Mapping[str, Any]
 
 
+def _operation(name: str) -> Callable[..., StandIn]:
+    return lambda *args, **kwargs: _noted(_Call(name, args, kwargs))
+
+
 class StandIn:
     """Takes the place of a tensor in the code of a network."""
 
@@ -256,25 +239,10 @@ class StandIn:
         """PyTorch calls this for each of its functions that is given a stand-in."""
         return _noted(_Call(func.__name__.strip("_"), args, kwargs or {}))
 
-    def __getitem__(self, index: object) -> StandIn:
-        return _noted(_Call("getitem", (self, index), {}))
-
-    def __neg__(self) -> StandIn:
-        return _noted(_Call("neg", (self,), {}))
-
-    def __add__(self, other: object) -> StandIn:
-        return _noted(_Call("add", (self, other), {}))
-
-    def __sub__(self, other: object) -> StandIn:
-        return _noted(_Call("sub", (self, other), {}))
-
-    def __mul__(self, other: object) -> StandIn:
-        return _noted(_Call("mul", (self, other), {}))
-
+    # What networks do to a tensor without calling a function of torch.
+    __getitem__, __neg__, mean = _operation("getitem"), _operation("neg"), _operation("mean")
+    __add__, __sub__, __mul__ = _operation("add"), _operation("sub"), _operation("mul")
     __radd__, __rmul__ = __add__, __mul__
-
-    def mean(self, dim: Sequence[int]) -> StandIn:
-        return _noted(_Call("mean", (self, dim), {}))
 
 
 def _noted(call: _Call) -> StandIn:
@@ -372,17 +340,11 @@ def _each(value: Any, n_axes: int) -> list[int]:
 
 
 def _one(name: str) -> Counterpart:
-    def node(graph: _Graph, call: _Call) -> Node:
-        return getattr(graph.opset, name)(graph.node(call.args[0]))
-
-    return node
+    return lambda graph, call: getattr(graph.opset, name)(graph.node(call.args[0]))
 
 
 def _two(name: str) -> Counterpart:
-    def node(graph: _Graph, call: _Call) -> Node:
-        return getattr(graph.opset, name)(*map(graph.node, _arguments(call, left=None, right=None)))
-
-    return node
+    return lambda graph, call: getattr(graph.opset, name)(*map(graph.node, _arguments(call, left=None, right=None)))
 
 
 Counterpart = Callable[[_Graph, _Call], Node]

@@ -43,15 +43,9 @@ _WRAPPERS = {"state_dict", "model_state_dict", "model", "module", "net", "i3d", 
 _COUNTER = "num_batches_tracked"  # older versions of torch do not store it, and nothing depends on it
 # What the released demo does to a frame before the trunk sees it.
 _RELEASED_FRAMES: dict[str, Setting] = {
-    "clip_length": 16,
-    "frame_rate": 25,
-    "side": 256,
-    "crop": 224,
-    "keep_aspect": False,
-    "signer_box": False,
-    "mean": 0.5,
-    "std": 1.0,
-}
+    "clip_length": 16, "frame_rate": 25, "side": 256, "crop": 224, "keep_aspect": False, "signer_box": False,
+    "mean": 0.5, "std": 1.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +73,8 @@ class Checkpoint:
 
     def part(self, name: str) -> Weights:
         """The state of one network (`i3d`, `mlp`), for its `load_state_dict`."""
-        return {
-            key.removeprefix(f"{name}."): value for key, value in self.weights.items() if key.startswith(f"{name}.")
-        }
+        prefix = f"{name}."
+        return {key.removeprefix(prefix): value for key, value in self.weights.items() if key.startswith(prefix)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +101,8 @@ class ImportReport:
     @property
     def summary(self) -> str:
         ignored = f"; ignored {', '.join(self.ignored)}" if self.ignored else ""
-        return (
-            f"{self.card.architecture}: {self.kind}, {self.n_tensors} tensors, 0 foreign objects, shapes match{ignored}"
-        )
+        found = f"{self.kind}, {self.n_tensors} tensors, 0 foreign objects, shapes match"
+        return f"{self.card.architecture}: {found}{ignored}"
 
 
 def weights_sha256(weights: Mapping[str, Tensor]) -> str:
@@ -131,12 +123,12 @@ def save_checkpoint(
     refuse_existing(path, overwrite=overwrite)
     kept = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}
     if broken := [name for name, tensor in kept.items() if not _is_sound(name, tensor)]:
-        raise InputError(
-            path, f"not saved: not a number in {_listed(broken)}", "the training went wrong before this point"
-        )
-    known = {item.name: getattr(card, item.name) for item in fields(card)}
-    card = ModelCard(**(known | {"weights_sha256": weights_sha256(kept)}))
-    content = bytes_from_tensors(kept, {_METADATA_KEY: _card_as_text(card)})
+        what = f"not saved: not a number in {_listed(broken)}"
+        raise InputError(path, what, "the training went wrong before this point")
+    card = replace(card, weights_sha256=weights_sha256(kept))
+    card_json = json.dumps(asdict(card), sort_keys=True)
+    signed = json.dumps({"card": card_json, "sha256": hashlib.sha256(card_json.encode()).hexdigest()})
+    content = bytes_from_tensors(kept, {_METADATA_KEY: signed})
     with atomic_output(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
     return card
@@ -149,7 +141,8 @@ def read_card(path: Path) -> ModelCard:
     try:
         with path.open("rb") as file:
             start = file.read(9)
-            _refuse_pickles(path, start)
+            if is_pickle(start):
+                raise InputError(path, "this is a pickle", f"run `signspot models import {shlex.quote(str(path))}`")
             n_header_bytes = int.from_bytes(start[:8], "little")
             if not is_safetensors(start) or n_header_bytes > _MAX_HEADER_BYTES:
                 raise InputError(path, "is not a .safetensors file", "name a model, or run `signspot models import`")
@@ -254,7 +247,11 @@ def recognised_weights(path: Path, found: Mapping[str, Tensor]) -> tuple[Weights
     """
     places: dict[str, str] = {}
     for place in found:
-        name = _our_name(place)
+        words = re.split(r"[./]", place)
+        while words and words[0] in _WRAPPERS:
+            words.pop(0)
+        bare = ".".join(words)
+        name = next((f"{part}.{bare}" for part in _RELEASED_PARTS if bare in layout(part, {"head_classes": 1})), "")
         if name in places:
             raise InputError(path, f"holds {name} twice, at {places[name]} and {place}", "keep one of the two")
         if name:
@@ -268,7 +265,10 @@ def recognised_weights(path: Path, found: Mapping[str, Tensor]) -> tuple[Weights
         raise InputError(path, f"holds unexpected tensors: {_listed(unexpected)}", "this is another network")
     expected = _expected(path, _parts_of(weights), _config_of(weights))
     _refuse_misfits(path, weights, expected)
-    return _completed(weights, expected), tuple(strangers)
+    # In single precision and in the order of the network; counters that old versions of torch lack are zero.
+    zero = torch.zeros((), dtype=torch.int64)
+    types = {name: torch.int64 if name.endswith(_COUNTER) else torch.float32 for name in expected}
+    return {name: weights.get(name, zero).to(kind).contiguous() for name, kind in types.items()}, tuple(strangers)
 
 
 def _tensors_of(path: Path) -> tuple[str, Weights, tuple[str, ...]]:
@@ -289,15 +289,6 @@ def _read_safetensors(path: Path) -> Weights:
         raise InputError(path, f"cannot be read ({error.strerror or error})", "check the name") from error
     except (SafetensorError, ValueError, KeyError, RuntimeError, TypeError) as error:
         raise InputError(path, f"is damaged ({error})", _DAMAGED) from error
-
-
-def _our_name(place: str) -> str:
-    """The name of a tensor in our files, or "" if it belongs to no network we know."""
-    words = re.split(r"[./]", place)
-    while words and words[0] in _WRAPPERS:
-        words.pop(0)
-    bare = ".".join(words)
-    return next((f"{part}.{bare}" for part in _RELEASED_PARTS if bare in layout(part, {"head_classes": 1})), "")
 
 
 def _parts_of(weights: Mapping[str, Tensor]) -> list[str]:
@@ -345,20 +336,6 @@ def _is_sound(name: str, tensor: Tensor) -> bool:
     return bool(torch.isfinite(kept).all()) and not (name.endswith("running_var") and bool((kept < 0).any()))
 
 
-def _completed(weights: Weights, expected: Layout) -> Weights:
-    """All in single precision and in the order of the network; counters that old versions of torch lack are zero."""
-    zero = torch.zeros((), dtype=torch.int64)
-    return {
-        name: weights.get(name, zero).to(torch.int64 if name.endswith(_COUNTER) else torch.float32).contiguous()
-        for name in expected
-    }
-
-
-def _card_as_text(card: ModelCard) -> str:
-    card_json = json.dumps(asdict(card), sort_keys=True)
-    return json.dumps({"card": card_json, "sha256": hashlib.sha256(card_json.encode()).hexdigest()})
-
-
 def _card_from_text(path: Path, text: str) -> ModelCard:
     signed = json.loads(text)
     if hashlib.sha256(signed["card"].encode()).hexdigest() != signed["sha256"]:
@@ -388,11 +365,6 @@ def _has_card_types(known: dict[str, object]) -> bool:
         if not fits:
             return False
     return True
-
-
-def _refuse_pickles(path: Path, start: bytes) -> None:
-    if is_pickle(start):
-        raise InputError(path, "this is a pickle", f"run `signspot models import {shlex.quote(str(path))}`")
 
 
 def _refuse_wrong_suffix(path: Path) -> None:
@@ -433,8 +405,7 @@ def build_trunk(name: str, config: Mapping[str, Setting]) -> Trunk:
     """The trunk a card describes, with fresh weights."""
     kind, config_kind = _TRUNKS[name]
     known = {field.name: config[field.name] for field in fields(config_kind) if field.name in config}
-    trunk: Trunk = kind(config_kind(**known))
-    return trunk
+    return kind(config_kind(**known))  # type: ignore[no-any-return]
 
 
 def build_head(config: Mapping[str, Setting]) -> Head:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -19,13 +20,20 @@ from signspot.domain.words import Word
 from signspot.errors import InputError
 from signspot.media.frames import RELEASED, Normalisation, normalised
 from signspot.models.backends import Backend, Program, TorchBackend, choose_backend
-from signspot.models.checkpoints import Checkpoint, Setting, load_checkpoint, networks_of, weights_sha256
+from signspot.models.checkpoints import (
+    Checkpoint,
+    ModelCard,
+    Setting,
+    Trunk,
+    load_checkpoint,
+    networks_of,
+    weights_sha256,
+)
 from signspot.models.head import Head, unit_rows
 from signspot.models.i3d import InceptionTrunk, folded
 from signspot.models.landmarks import LandmarkEncoder
 
 # What every model of two stages has: a trunk that sees clips, and a head that makes unit vectors of its vectors.
-
 
 _LARGEST_KEPT = float(np.finfo(np.float16).max)  # vectors are kept as halves, and rounded so even where they are not
 CONTINUOUS, DICTIONARY = 0, 1  # the domains of networks that have layers of their own for each (Paper App. B.3, C.1)
@@ -47,19 +55,15 @@ class StagedModel:
     def head_vectors(self, vectors: FloatArray) -> FloatArray:
         with torch.inference_mode():
             rows = torch.from_numpy(np.array(vectors, dtype=np.float32))  # a copy: stored vectors are read-only
-            embedding = unit_rows(rows) if self._head is None else self._head(rows, self._head_domain).embedding
+            domain = self._domain if self._head is not None and self._head.config.domains > 1 else CONTINUOUS
+            embedding = unit_rows(rows) if self._head is None else self._head(rows, domain).embedding
         unit: FloatArray = embedding.numpy()
         is_kept_whole = bool((rows.abs() <= _LARGEST_KEPT).all())  # which no NaN is
         if not is_kept_whole or not np.isfinite(unit).all():
-            what = "its vectors are no numbers: its weights are damaged or far too large"
-            raise InputError(
-                f"model {getattr(self, 'name', '')}".rstrip(), what, "get the file again, or choose another model"
-            )
+            what = "its vectors are not numbers: its weights are damaged or far too large"
+            where = f"model {getattr(self, 'name', '')}".rstrip()
+            raise InputError(where, what, "get the file again, or choose another model")
         return unit
-
-    @property
-    def _head_domain(self) -> int:
-        return self._domain if self._head is not None and self._head.config.domains > 1 else CONTINUOUS
 
 
 def fingerprint_of(networks: Mapping[str, nn.Module], how: Mapping[str, object]) -> str:
@@ -81,7 +85,6 @@ def fingerprint_of(networks: Mapping[str, nn.Module], how: Mapping[str, object])
 _FULL_SIZE_ROWS = 2  # clips of a full-size I3D that a program takes at a time; more take more memory
 _MOST_ROWS = 64  # of a small one: more gain nothing
 _FEW_ROWS = 8  # where there are few clips, as in a dictionary entry: a program computes all its rows
-_GET_AGAIN = "get the file again, or import it again"
 RELEASED_THRESHOLD = 0.4  # the cosine at which the released demo's (1 + cosine) / 2 reaches its 0.7 (deviation D5)
 
 
@@ -143,9 +146,8 @@ class VideoEmbedder(StagedModel):
             n = min(n, _FEW_ROWS)
         if clips.shape[1:] != (CLIP_LENGTH, side, side, 3):
             raise ValueError(f"clips of shape {clips.shape} instead of (n, {CLIP_LENGTH}, {side}, {side}, 3)")
-        program = self.program(
-            f"{n} windows", lambda: LaterStages(self.trunk, domain=self._domain), ((n, 3, CLIP_LENGTH, side, side),)
-        )
+        shapes = ((n, 3, CLIP_LENGTH, side, side),)
+        program = self.program(f"{n} windows", lambda: LaterStages(self.trunk, domain=self._domain), shapes)
         vectors = [np.empty((0, self.trunk.embedding_dim), np.float32)]
         for first in range(0, len(clips), n):
             (rows,) = program(self.tensor(clips[first : first + n]))
@@ -188,26 +190,32 @@ class LaterStages(nn.Module):
         return (self.trunk.features(maps, after=self.after).mean(dim=(2, 3, 4)),)
 
 
-def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", backend: str = "auto") -> VideoEmbedder:
-    """The model of a .safetensors file, ready for use: its networks, its frames, its threshold."""
+@contextmanager
+def _opened(source: Path | Checkpoint) -> Iterator[tuple[ModelCard, Trunk, Head | None, str]]:
+    """A model's card, networks and name for messages; what does not fit together inside is an InputError."""
     checkpoint = source if isinstance(source, Checkpoint) else load_checkpoint(source)
     where = checkpoint.card.name if isinstance(source, Checkpoint) else str(source)
     try:
-        trunk, head = networks_of(checkpoint)
+        yield checkpoint.card, *networks_of(checkpoint), where
+    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for tensors that do not fit
+        what = f"the weights and the model card do not fit together ({str(error).splitlines()[0]})"
+        raise InputError(where, what, "get the file again, or import it again") from error
+
+
+def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", backend: str = "auto") -> VideoEmbedder:
+    """The model of a .safetensors file, ready for use: its networks, its frames, its threshold."""
+    with _opened(source) as (card, trunk, head, where):
         if isinstance(trunk, LandmarkEncoder):
             fix = "name it with --model, or open it with `load_model`; `signspot models list` shows the others"
             raise InputError(where, "sees landmarks, not pictures", fix)
         settings = EmbedderSettings(
-            name=checkpoint.card.name,
-            frame_shape=_frame_shape(checkpoint.card.preprocessing),
-            normalisation=_normalisation(checkpoint.card.preprocessing),
-            threshold=float(checkpoint.card.config.get("threshold") or RELEASED_THRESHOLD),
+            name=card.name,
+            frame_shape=_frame_shape(card.preprocessing),
+            normalisation=_normalisation(card.preprocessing),
+            threshold=float(card.config.get("threshold") or RELEASED_THRESHOLD),
             backend=choose_backend(backend, device=device),
         )
         return VideoEmbedder(trunk, head, settings)
-    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for tensors that do not fit
-        reason = str(error).splitlines()[0]
-        raise InputError(where, f"the weights and the model card do not fit together ({reason})", _GET_AGAIN) from error
 
 
 def _frame_shape(preprocessing: Mapping[str, Setting]) -> FrameShape:
@@ -248,8 +256,7 @@ class ColourEmbedder:
     def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         mean = clips.mean(axis=(1, 2, 3), dtype=np.float64)
         length = np.linalg.norm(mean, axis=1, keepdims=True)
-        unit: FloatArray = (mean / np.where(length > 0, length, 1)).astype(np.float32)
-        return unit
+        return np.asarray((mean / np.where(length > 0, length, 1)).astype(np.float32))
 
 
 # A model that sees landmarks instead of pictures: windows of 16 frames of 258 numbers in, unit vectors out.
@@ -287,8 +294,7 @@ class LandmarkEmbedder(StagedModel):
         """(n_words, dim) unit rows: where the vectors of its own words lie; none without a classifier of them."""
         if self._head is None or self._head.logits is None or self._head.logits.out_features != len(self.words):
             return np.zeros((0, self.dim), np.float32)
-        directions: FloatArray = unit_rows(self._head.logits.weight.detach()).numpy()
-        return directions
+        return np.asarray(unit_rows(self._head.logits.weight.detach()).numpy())
 
     def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         """(n, 16, 258), zeros where nothing was detected -> (n, trunk dim) float32."""
@@ -304,16 +310,8 @@ class LandmarkEmbedder(StagedModel):
 
 def landmark_embedder_from_checkpoint(source: Path | Checkpoint) -> LandmarkEmbedder:
     """The model of a .safetensors file whose trunk is a landmark encoder."""
-    checkpoint = source if isinstance(source, Checkpoint) else load_checkpoint(source)
-    where = checkpoint.card.name if isinstance(source, Checkpoint) else str(source)
-    try:
-        trunk, head = networks_of(checkpoint)
+    with _opened(source) as (card, trunk, head, _):
         if not isinstance(trunk, LandmarkEncoder):
             raise ValueError("it sees pictures, not landmarks")
-        threshold = float(checkpoint.card.config.get("threshold") or 0.0)
-        words = tuple(Word(word) for word in checkpoint.card.vocabulary)
-        return LandmarkEmbedder(trunk, head, name=checkpoint.card.name, threshold=threshold, words=words)
-    except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for tensors that do not fit
-        reason = str(error).splitlines()[0]
-        fix = "get the file again, or import it again"
-        raise InputError(where, f"the weights and the model card do not fit together ({reason})", fix) from error
+        threshold, words = float(card.config.get("threshold") or 0.0), tuple(map(Word, card.vocabulary))
+        return LandmarkEmbedder(trunk, head, name=card.name, threshold=threshold, words=words)

@@ -50,8 +50,15 @@ class Head(nn.Module):
     def __init__(self, config: HeadConfig | None = None) -> None:
         super().__init__()
         self.config = config = config or HeadConfig()
-        self.res = _per_domain([_residual(config) for _ in range(config.domains)])
-        self.adaptor = _per_domain([_adaptor(config) for _ in range(config.domains)])
+        d, hidden, out = config.input_dim, config.hidden_dim, config.embedding_dim
+        last = [nn.LeakyReLU(_SLOPE)] if config.activation_after_last == "released" else []
+        # In this order, domain by domain: the random weights of a seed depend on it.
+        residuals = [nn.Sequential(nn.Linear(d, d), nn.LeakyReLU(_SLOPE)) for _ in range(config.domains)]
+        adaptors = [
+            nn.Sequential(nn.Linear(d, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, out), *last)
+            for _ in range(config.domains)
+        ]
+        self.res, self.adaptor = _per_domain(residuals), _per_domain(adaptors)
         self.logits = None if config.classes is None else nn.Linear(config.embedding_dim, config.classes)
 
     def forward(self, vectors: Tensor, domain: int = 0) -> HeadOutput:
@@ -73,19 +80,6 @@ def unit_rows(vectors: Tensor) -> Tensor:
     length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     # Not `length > shortest`: a row that is not a number must stay one, so that training notices.
     return torch.where(length <= shortest, 0.0, vectors / length.clamp_min(shortest))
-
-
-def _residual(config: HeadConfig) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(config.input_dim, config.input_dim), nn.LeakyReLU(_SLOPE))
-
-
-def _adaptor(config: HeadConfig) -> nn.Sequential:
-    layers = [
-        nn.Linear(config.input_dim, config.hidden_dim),
-        nn.LeakyReLU(_SLOPE),
-        nn.Linear(config.hidden_dim, config.embedding_dim),
-    ]
-    return nn.Sequential(*layers, *([nn.LeakyReLU(_SLOPE)] if config.activation_after_last == "released" else []))
 
 
 def _per_domain(parts: list[nn.Sequential]) -> nn.Sequential | nn.ModuleList:

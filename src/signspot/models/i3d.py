@@ -20,7 +20,6 @@ from torch import Tensor, nn
 #
 # Maps are (B, channels, T, H, W) float tensors; kernels and strides are (time, height, width).
 
-
 Triple = tuple[int, int, int]
 
 BATCH_NORM_EPS = 1e-3  # of the released networks, as is the momentum
@@ -301,13 +300,11 @@ class InceptionTrunk(nn.Module):
             self.add_module(name, block)
             return block.outputs
         outputs = narrowed(layer.outputs, self.config.width)
+        kernel, stride = (layer.side,) * 3, (layer.stride,) * 3
+        ends = name == "Conv3d_2c_3x3"  # where the gates of S3D-G begin
+        domains = self.config.domains
         shape = UnitShape(
-            inputs=inputs,
-            outputs=outputs,
-            kernel=(layer.side, layer.side, layer.side),
-            stride=(layer.stride, layer.stride, layer.stride),
-            domains=self.config.domains,
-            ends_branch=name == "Conv3d_2c_3x3",  # where the gates of S3D-G begin
+            inputs=inputs, outputs=outputs, kernel=kernel, stride=stride, domains=domains, ends_branch=ends
         )
         self.add_module(name, make_unit(shape))
         return outputs
@@ -356,8 +353,7 @@ class SeparableUnit(nn.Module):
 
     def forward(self, maps: Tensor, domain: int = 0) -> Tensor:
         """(B, inputs, T, H, W) -> (B, outputs, ceil(T / stride), ...), not negative."""
-        separated: Tensor = self.temporal(self.spatial(maps, domain), domain)
-        return separated
+        return self.temporal(self.spatial(maps, domain), domain)  # type: ignore[no-any-return]
 
 
 class GatedUnit(nn.Module):

@@ -105,12 +105,9 @@ class _SharedStream:
         trunk, side = embedder.trunk, embedder.frame_shape.crop
         stem, second = _Stem(trunk, stride), _Second(trunk, gap)
         quarter, eighth = -(-side // 4), -(-side // 8)
-        self._stem = embedder.program(
-            f"shared {stride} stem", lambda: stem, ((n * stride + _STEM_REACH, 3, side, side),)
-        )
-        self._second = embedder.program(
-            f"shared {stride} second", lambda: second, ((n + 2 * gap, stem.outputs, quarter, quarter),) * 4
-        )
+        frames, maps = (n * stride + _STEM_REACH, 3, side, side), (n + 2 * gap, stem.outputs, quarter, quarter)
+        self._stem = embedder.program(f"shared {stride} stem", lambda: stem, (frames,))
+        self._second = embedder.program(f"shared {stride} second", lambda: second, (maps,) * 4)
         parts = tuple((self.n_windows, channels, eighth, eighth) for channels in second.in_space.channels)
         self._windows = embedder.program("windows", lambda: Windows(trunk), parts * PLACES)
         self._frames = _Memory(_STEM_REACH, self.n_windows * stride)
@@ -217,10 +214,8 @@ class _Stem(nn.Module):
         )
         p4 = F.conv2d(frames[6 : 6 + n : self.stride], self.parts[3], None, 2)
         c, p34 = p1 + p2, p3 + p4
-        return tuple(self._rest(maps) for maps in (p2 + p34, c + p3, c, c + p34))
-
-    def _rest(self, maps: Tensor) -> Tensor:
-        return F.relu(F.conv2d(pooled(F.relu(maps)), self.weight_2b, self.bias_2b))
+        kinds = (p2 + p34, c + p3, c, c + p34)
+        return tuple(F.relu(F.conv2d(pooled(F.relu(maps)), self.weight_2b, self.bias_2b)) for maps in kinds)
 
 
 class _Taps(nn.Module):
@@ -234,12 +229,11 @@ class _Taps(nn.Module):
 
     def forward(self, kinds: Kinds) -> Kinds:
         """Kinds of (positions + 2 gap, inputs, H, W) -> for each context (positions, outputs, H, W), not negative."""
-        product = {
-            (tap, kind): F.conv2d(
-                _seen_by(tap, kinds[kind], self.gap), self.taps[tap], self.bias if tap == 1 else None, padding=1
-            )
-            for tap, kind in dict.fromkeys(pair for context in self.seen for pair in _pairs(context))
-        }
+        product = {}
+        for tap, kind in dict.fromkeys(pair for context in self.seen for pair in _pairs(context)):
+            # The maps that the tap meets, for all positions that have both neighbours.
+            met = kinds[kind][tap * self.gap : len(kinds[kind]) - (2 - tap) * self.gap]
+            product[tap, kind] = F.conv2d(met, self.taps[tap], self.bias if tap == 1 else None, padding=1)
         return tuple(F.relu(_total([product[pair] for pair in _pairs(context)])) for context in self.seen)
 
 
@@ -259,11 +253,6 @@ class _Second(nn.Module):
 def _pairs(context: Context) -> list[tuple[int, int]]:
     """The taps that meet a map and not padding, with the kind of the map."""
     return [(tap, kind) for tap, kind in enumerate(context) if kind is not None]
-
-
-def _seen_by(tap: int, maps: Tensor, gap: int) -> Tensor:
-    """The maps that a tap (0 before, 1 at, 2 after) meets, for all positions that have both neighbours."""
-    return maps[tap * gap : len(maps) - (2 - tap) * gap]
 
 
 def _total(maps: list[Tensor]) -> Tensor:
@@ -343,9 +332,9 @@ class TimeConvolution(nn.Module):
         super().__init__()
         self.per_tile = 2 if n_places % 4 else 4
         taps = [tap.double() for tap in unit.weight.unbind(2)]
-        self.weights = frozen(
-            *(_combined(row, taps).float() for row in (_TAPS_OF_2 if self.per_tile == 2 else _TAPS_OF_4))
-        )
+        rows = _TAPS_OF_2 if self.per_tile == 2 else _TAPS_OF_4
+        summed = (torch.stack([f * tap for f, tap in zip(row, taps, strict=True)]).sum(dim=0) for row in rows)
+        self.weights = frozen(*(weight.float() for weight in summed))
         (self.bias,) = frozen(unit.bias)
 
     def forward(self, maps: Maps) -> Maps:
@@ -355,11 +344,10 @@ class TimeConvolution(nn.Module):
         for first in range(0, len(maps), self.per_tile):
             stop = first + self.per_tile
             before, after = (maps[place] if 0 <= place < len(maps) else None for place in (first - 1, stop))
+            pairs = zip(sums(before, maps[first:stop], after), self.weights, strict=True)
             products = [
                 F.conv2d(summed, weight, self.bias if number == _WITH_BIAS else None, padding=1)
-                for number, (summed, weight) in enumerate(
-                    zip(sums(before, maps[first:stop], after), self.weights, strict=True)
-                )
+                for number, (summed, weight) in enumerate(pairs)
             ]
             convolved.extend(F.relu(output) for output in outputs(products))
         return convolved
@@ -397,8 +385,7 @@ class _Block(nn.Module):
         self.in_space, self.in_time = InSpace(block), InTime(block, n_places)
 
     def forward(self, maps: Maps) -> Maps:
-        joined: Maps = self.in_time([self.in_space(one) for one in maps])
-        return joined
+        return self.in_time([self.in_space(one) for one in maps])  # type: ignore[no-any-return]
 
 
 class _Pool(nn.Module):
@@ -470,10 +457,6 @@ def _sums_of_2(before: Tensor | None, maps: Maps, after: Tensor | None) -> Maps:
 def _outputs_of_2(products: Maps) -> Maps:
     first, p, q, last = products
     return [first + p + q, p - q - last]
-
-
-def _combined(factors: Sequence[float], taps: Sequence[Tensor]) -> Tensor:
-    return torch.stack([factor * tap for factor, tap in zip(factors, taps, strict=True)]).sum(dim=0)
 
 
 def _highest_in_time(maps: Maps, kernel: int, stride: int) -> Maps:

@@ -40,8 +40,7 @@ class LandmarkChange:
         body = body_of(torch.from_numpy(np.array(points[numbers], dtype=np.float32)))
         left, right = (_lost(hand, span) for hand, span in zip((body.left, body.right), self.lost_hands, strict=True))
         changed = torch.cat([self._turned(part).flatten(-2) for part in (body.pose, left, right)], dim=-1)
-        result: FloatArray = (mirrored(changed) if self.mirror else changed).numpy()
-        return result
+        return np.asarray((mirrored(changed) if self.mirror else changed).numpy())
 
     def _turned(self, part: Part) -> torch.Tensor:
         x, y = ((part.points[..., axis] - _CENTRE) for axis in (0, 1))
@@ -244,10 +243,9 @@ class FrameNumbers:
 def frame_numbers(body: Body) -> FrameNumbers:
     """Describe windows (B, T, ...) in body coordinates."""
     pose = body.pose.points
-    mirror = pose.new_tensor([-1.0, 1.0, 1.0])
-    left = _hand_numbers(
-        Part(body.left.points * mirror, body.left.found), pose[:, :, _LEFT_WRIST] * pose.new_tensor([-1.0, 1, 1, 1])
-    )
+    mirror = pose.new_tensor([-1.0, 1.0, 1.0, 1.0])
+    left_hand = Part(body.left.points * mirror[:3], body.left.found)
+    left = _hand_numbers(left_hand, pose[:, :, _LEFT_WRIST] * mirror)
     right = _hand_numbers(body.right, pose[:, :, _RIGHT_WRIST])
     place = pose[:, :, _POSE, :2].flatten(2)
     seen = pose[:, :, _ELBOWS_AND_WRISTS, 3]
@@ -289,8 +287,7 @@ def _relation(left: Tensor, right: Tensor, pose: Tensor) -> Tensor:
 
 
 def _length(vectors: Tensor) -> Tensor:
-    length: Tensor = torch.linalg.vector_norm(vectors + _TINY, dim=-1)
-    return length
+    return torch.linalg.vector_norm(vectors + _TINY, dim=-1)  # type: ignore[no-any-return]
 
 
 # A small trunk over landmarks instead of pixels: windows of 16 frames -> embedding 1024.

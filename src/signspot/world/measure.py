@@ -138,5 +138,4 @@ def _in_shoulder_widths(clips: FloatArray) -> FloatArray:
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    unit: FloatArray = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    return unit
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))

@@ -25,8 +25,7 @@ class Manner:
 
     def offsets(self, places: Floats) -> Floats:
         """(..., 6) palm points and orientations -> (..., 6) what is added to them."""
-        waves: Floats = np.sin(places @ self.frequencies + self.phases) @ self.amplitudes
-        return waves
+        return np.asarray(np.sin(places @ self.frequencies + self.phases) @ self.amplitudes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -331,8 +330,7 @@ def _elbow(reach: Floats, body: Proportions) -> Floats:
     height = np.sqrt(np.maximum(body.upper_arm**2 - share**2, 0))
     # Turning the side of the elbow along with the arm, from straight forward, is smooth everywhere but backward.
     side = _ELBOW - (along @ _ELBOW / (1 + along @ _FORWARD))[:, None] * (along + _FORWARD)
-    elbow: Floats = along * share + side * height
-    return elbow
+    return np.asarray(along * share + side * height)
 
 
 def _fill_trunk(pose: Floats, head: Floats, body: Proportions) -> None:
@@ -380,10 +378,8 @@ def _softened(distance: Floats) -> Floats:
 
 
 def _mirrored(points: Floats) -> Floats:
-    mirrored: Floats = points * (-1, 1, 1)
-    return mirrored
+    return np.asarray(points * (-1, 1, 1))
 
 
 def _length(vectors: Floats) -> Floats:
-    squares: Floats = np.sqrt((vectors * vectors).sum(-1, keepdims=True))
-    return squares
+    return np.asarray(np.sqrt((vectors * vectors).sum(-1, keepdims=True)))

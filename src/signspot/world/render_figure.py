@@ -62,8 +62,7 @@ class _Head:
 
     def at(self, x: float, y: float) -> Points:
         """A place in half widths from the middle between the ears: (n_frames, 2)."""
-        place: Points = self.centre + x * self.right + y * self.down
-        return place
+        return np.asarray(self.centre + x * self.right + y * self.down)
 
     def outline(self, places: Points) -> Points:
         """A polygon (k, 2) of such places: (n_frames, k, 2)."""

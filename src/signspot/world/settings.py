@@ -145,5 +145,4 @@ def spread_counts(n: int, mean: float, most: int, rng: np.random.Generator) -> n
 
 def _geometric(quantiles: npt.NDArray[np.float64], excess: float, most: int) -> npt.NDArray[np.int64]:
     beyond = np.floor(np.log1p(-quantiles) / np.log(excess / (1 + excess)))
-    counts: npt.NDArray[np.int64] = np.minimum(1 + beyond, most).astype(np.int64)
-    return counts
+    return np.asarray(np.minimum(1 + beyond, most).astype(np.int64))

@@ -193,5 +193,4 @@ def _lost(wrist: FloatArray, share: float, rng: np.random.Generator) -> npt.NDAr
     odds = 0.3 + speed / max(float(speed.mean()), 1e-6)
     begins = rng.random(n) < odds * share / (_MEAN_LOSS * odds.mean())
     until = np.where(begins, np.arange(n) + rng.geometric(1 / _MEAN_LOSS, n), 0)
-    lost: npt.NDArray[np.bool_] = np.maximum.accumulate(until) > np.arange(n)
-    return lost
+    return np.asarray(np.maximum.accumulate(until) > np.arange(n))

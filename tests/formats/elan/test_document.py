@@ -10,10 +10,8 @@ import pytest
 from signspot.formats.elan.document import (
     ElanDocument,
     ElanMedia,
-    ElanReference,
     FoundBy,
     resolve_media,
-    resolve_vocabularies,
 )
 
 
@@ -141,14 +139,3 @@ def test_every_medium_is_answered(folder: Path) -> None:
         FoundBy.BESIDE,
         FoundBy.NOTHING,
     ]
-
-
-def test_external_vocabularies_on_this_computer_are_found(folder: Path) -> None:
-    (folder / "eaf" / "bsl.ecv").touch()
-    refs = (
-        ElanReference("er1", "ecv", "https://bank.org/ecv/bsl.ecv"),
-        ElanReference("er2", "ecv", "https://bank.org/ecv/other.ecv"),
-        ElanReference("er3", "resource_url", "file:///beside.mp4"),
-    )
-    document = ElanDocument(where="x", format_version="3.0", references=refs, xml=b"")
-    assert resolve_vocabularies(document, folder / "eaf" / "x.eaf") == (folder / "eaf" / "bsl.ecv",)

@@ -48,9 +48,6 @@ class ElanMedia:
         """The name of the file, by whichever URL says it; empty if neither does."""
         return (self.url.strip() or self.relative_url.strip()).replace("\\", "/").rstrip("/").rpartition("/")[2]
 
-    def to_media(self, span: MillisSpan) -> MillisSpan:
-        return MillisSpan(Millis(span.start + self.time_origin_ms), Millis(span.stop + self.time_origin_ms))
-
     def to_eaf(self, span: MillisSpan) -> MillisSpan:
         """The time of this file to EAF time, which is negative before the annotated part."""
         return MillisSpan(Millis(span.start - self.time_origin_ms), Millis(span.stop - self.time_origin_ms))
@@ -124,14 +121,17 @@ def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str
     root = tree.getroot()
     if root.tag != "ANNOTATION_DOCUMENT":
         fix = "give it as the vocabulary" if root.tag == "CV_RESOURCE" else "give an .eaf file"
-        raise FormatError(where, f"is no ELAN annotation file (it is a <{root.tag}> file)", fix)
+        raise FormatError(where, f"is not an ELAN annotation file (it is a <{root.tag}> file)", fix)
     odd = Oddities()
     header = root.find("HEADER")
     references = tuple(
         ElanReference(ref.get("EXT_REF_ID", ""), ref.get("TYPE", ""), ref.get("VALUE", ""))
         for ref in root.iterchildren("EXTERNAL_REF")
     )
-    time_unit = _time_unit(header, odd)
+    time_unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
+    if time_unit not in UNITS_MS:
+        odd.note("time units that EAF does not know, read as milliseconds", time_unit)
+        time_unit = "milliseconds"
     reader = _Tiers(root, UNITS_MS[time_unit], references, odd)
     return ElanDocument(
         where=str(where),
@@ -165,26 +165,13 @@ def _format_version(root: etree._Element) -> str:
     return root.get("FORMAT") or (schema[1] if schema else said if _EAF_VERSION.fullmatch(said) else "3.0")
 
 
-def _time_unit(header: etree._Element | None, odd: Oddities) -> str:
-    unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
-    if unit in UNITS_MS:
-        return unit
-    odd.note("time units that EAF does not know, read as milliseconds", unit)
-    return "milliseconds"
-
-
 def _media(descriptor: etree._Element, odd: Oddities) -> ElanMedia:
     origin, url = descriptor.get("TIME_ORIGIN"), descriptor.get("MEDIA_URL", "")
     origin_ms = integer(origin)
     if origin is not None and origin_ms is None:
-        odd.note("media with a TIME_ORIGIN that is no number, read as 0", url)
-    return ElanMedia(
-        url,
-        descriptor.get("RELATIVE_MEDIA_URL", ""),
-        descriptor.get("MIME_TYPE", ""),
-        origin_ms or 0,
-        descriptor.get("EXTRACTED_FROM", ""),
-    )
+        odd.note("media with a TIME_ORIGIN that is not a number, read as 0", url)
+    relative, mime_type = descriptor.get("RELATIVE_MEDIA_URL", ""), descriptor.get("MIME_TYPE", "")
+    return ElanMedia(url, relative, mime_type, origin_ms or 0, descriptor.get("EXTRACTED_FROM", ""))
 
 
 def _vocabularies(root: etree._Element, references: tuple[ElanReference, ...]) -> Iterator[ElanVocabulary]:
@@ -217,7 +204,11 @@ class _Tiers:
 
     def unread(self) -> str:
         """How many of all annotations cannot be read, and why."""
-        annotations = [one for every in self._root.iterfind("TIER/ANNOTATION") for one in _held(every)]
+        elements = self._root.iterfind("TIER/ANNOTATION")
+        kinds = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
+        annotations: list[etree._Element | None] = []
+        for element in elements:
+            annotations += list(element.iterchildren(*kinds)) or [None]
         reasons = self._trouble([one for one in annotations if one is not None])
         counts = Counter("they are empty" if one is None else reasons.get(one, "") for one in annotations)
         n_read = counts.pop("", 0)
@@ -352,11 +343,6 @@ class _Tiers:
             known.update(chain)
 
 
-def _held(annotation: etree._Element) -> list[etree._Element | None]:
-    """What an ANNOTATION holds; None stands for nothing that can be read."""
-    return list(annotation.iterchildren("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")) or [None]
-
-
 def _reached(starts: set[str], links: Iterable[tuple[str, str]]) -> set[str]:
     """Everything that links lead to from `starts`, which are part of it."""
     following: dict[str, list[str]] = {}
@@ -407,13 +393,6 @@ def resolve_media(document: ElanDocument, eaf_path: Path) -> tuple[ResolvedMedia
     )
 
 
-def resolve_vocabularies(document: ElanDocument, eaf_path: Path) -> tuple[Path, ...]:
-    """The external vocabularies (ECV) of a file that are on this computer."""
-    urls = dict.fromkeys(ref.value for ref in document.references if ref.kind == "ecv")
-    found = (_find(url, url, eaf_path.absolute().parent)[0] for url in urls)
-    return tuple(path for path in found if path is not None)
-
-
 def _find(url: str, relative_url: str, folder: Path) -> tuple[Path | None, FoundBy]:
     url, relative_url = url.strip(), relative_url.strip()
     places = (
@@ -424,7 +403,7 @@ def _find(url: str, relative_url: str, folder: Path) -> tuple[Path | None, Found
     for found_by, paths in places:
         if (found := next(filter(_is_file, paths), None)) is not None:
             return found, found_by
-    for name in dict.fromkeys(_name(link) for link in (relative_url, url)):
+    for name in dict.fromkeys(link.replace("\\", "/").rpartition("/")[2] for link in (relative_url, url)):
         for spelling in _spellings(name):
             if spelling not in ("", ".", "..") and "/" not in spelling and _is_file(folder / spelling):
                 return folder / spelling, FoundBy.BESIDE
@@ -449,10 +428,6 @@ def _absolute(url: str) -> Iterator[Path]:
         path = Path(drive[1] if drive else spelling)
         if path.is_absolute() and not spelling.startswith("//"):
             yield path
-
-
-def _name(url: str) -> str:
-    return url.replace("\\", "/").rpartition("/")[2]
 
 
 def _spellings(written: str) -> Iterator[str]:

@@ -46,18 +46,10 @@ from signspot.formats.vocabularies import ExternalVocabulary, VocabularyItem, fi
 _XSI = "http://www.w3.org/2001/XMLSchema-instance"
 _UNKNOWN_TYPE = "unknown"  # what ELAN writes
 _MIME_TYPES = {
-    ".mp4": "video/mp4",
-    ".m4v": "video/mp4",
-    ".mov": "video/quicktime",
-    ".mpg": "video/mpeg",
-    ".mpeg": "video/mpeg",
-    ".avi": "video/x-msvideo",
-    ".webm": "video/webm",
-    ".mkv": "video/x-matroska",
-    ".wmv": "video/x-ms-wmv",
-    ".ogv": "video/ogg",
-    ".wav": "audio/x-wav",
-}
+    ".mp4": "video/mp4", ".m4v": "video/mp4", ".mov": "video/quicktime", ".mpg": "video/mpeg", ".mpeg": "video/mpeg",
+    ".avi": "video/x-msvideo", ".webm": "video/webm", ".mkv": "video/x-matroska", ".wmv": "video/x-ms-wmv",
+    ".ogv": "video/ogg", ".wav": "audio/x-wav",
+}  # fmt: skip
 
 
 def read_eaf(path: Path) -> ElanDocument:
@@ -199,16 +191,12 @@ def _layers(placed: Iterable[_Placed]) -> list[list[_Placed]]:
         layer = next((layer for layer in layers if _fits(one, layer)), None)
         if layer is None:
             layers.append(layer := [])
-        layer.insert(bisect(layer, one.start, key=_start), one)
+        layer.insert(bisect(layer, one.start, key=lambda other: other.start), one)
     return layers
 
 
-def _start(one: _Placed) -> int:
-    return one.start
-
-
 def _fits(one: _Placed, layer: Sequence[_Placed]) -> bool:
-    following = bisect(layer, one.start, key=_start)
+    following = bisect(layer, one.start, key=lambda other: other.start)
     free_before = following == 0 or layer[following - 1].stop <= one.start
     return free_before and (following == len(layer) or one.stop <= layer[following].start)
 
@@ -231,15 +219,12 @@ def _notes(spotting: Spotting) -> tuple[str, str]:
     if spotting.presence is not None:
         confidence += f"; presence {spotting.presence.probability:.3f}"
     origin = spotting.provenance
-    source = f"{_identity(spotting)}; model {origin.model}; dictionary {origin.dictionary}; entry {spotting.entry_id}"
-    return confidence, f"{source}; variant {spotting.variant}" if spotting.variant else source
-
-
-def _identity(spotting: Spotting) -> str:
     try:
-        return spotting.spotting_id
+        identity = spotting.spotting_id
     except UnicodeEncodeError:  # half a character, from a file name in no known encoding, has no bytes to hash
-        return "spot:unknown"
+        identity = "spot:unknown"
+    source = f"{identity}; model {origin.model}; dictionary {origin.dictionary}; entry {spotting.entry_id}"
+    return confidence, f"{source}; variant {spotting.variant}" if spotting.variant else source
 
 
 # Adding tiers to an EAF tree: a tier of aligned annotations and child tiers with a note on each of them.
@@ -279,10 +264,9 @@ class TierAdder:
         self._has_cve_ref = version_of(document) >= (2, 8)
         self._order = RootOrder(root, version_of(document))
         if tiers.link and not tiers.link.new_ecv_url:
-            for linked in (
-                cv for cv in root.iterchildren("CONTROLLED_VOCABULARY") if cv.get("CV_ID") == tiers.link.cv_id
-            ):
-                self._order.go_after(linked)
+            for linked in root.iterchildren("CONTROLLED_VOCABULARY"):
+                if linked.get("CV_ID") == tiers.link.cv_id:
+                    self._order.go_after(linked)
         self._last_used = root.find("HEADER/PROPERTY[@NAME='lastUsedAnnotationId']")
         taken = taken_ids(root)
         last_used = integer(self._last_used.text) if self._last_used is not None else None
@@ -307,9 +291,12 @@ class TierAdder:
             for one in layer:
                 self._annotate(one, tiers, next(slots))
             for tier in tiers:
-                lay_out(self._root, tier)
+                if self._root.text and not self._root.text.strip(_XML_SPACE):  # the file is indented
+                    etree.indent(tier, space=_INDENT, level=1)
                 self._order.add(tier)
-        self._update_last_used()
+        newest = int(self._newest_id.removeprefix("a") or 0)
+        if self._last_used is not None and newest > (integer(self._last_used.text) or 0):
+            self._last_used.text = str(newest)
 
     def _add_slots(self, annotations: Sequence[NewAnnotation]) -> Iterator[tuple[str, str]]:
         """Add two time slots for each annotation, among the others in order of time as ELAN writes them."""
@@ -336,9 +323,8 @@ class TierAdder:
         base, parts = xml_text(self._new.name), ("", *(f"-{note}" for note in self._new.notes))
         names = (base if number == 1 else f"{base}-{number}" for number in itertools.count(1))
         endings = [_ending(number) for number in range(1, n_layers + 1)]
-        return next(
-            name for name in names if not any(f"{name}{part}{end}" in taken for part in parts for end in endings)
-        )
+        every = ((name, [f"{name}{part}{end}" for part in parts for end in endings]) for name in names)
+        return next(name for name, ids in every if taken.isdisjoint(ids))
 
     def _tier(self, name: str, linguistic_type: str, parent: str = "") -> etree._Element:
         tier = etree.Element("TIER", TIER_ID=name, LINGUISTIC_TYPE_REF=linguistic_type)
@@ -414,11 +400,6 @@ class TierAdder:
             self._order.add(etree.Element("EXTERNAL_REF", EXT_REF_ID=reference_id, TYPE=kind, VALUE=value))
         return self._references[kind, value]
 
-    def _update_last_used(self) -> None:
-        newest = int(self._newest_id.removeprefix("a") or 0)
-        if self._last_used is not None and newest > (integer(self._last_used.text) or 0):
-            self._last_used.text = str(newest)
-
 
 def _ending(number: int) -> str:
     return f" ({number})" if number > 1 else ""
@@ -460,7 +441,6 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def xml_text(text: str) -> str:
-    """Text with the characters that XML 1.0 cannot hold replaced by U+FFFD."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
@@ -560,12 +540,6 @@ def append(parent: etree._Element, element: etree._Element) -> None:
     parent.append(element)
 
 
-def lay_out(root: etree._Element, element: etree._Element) -> None:
-    """Indent a new child of the root if the file is indented."""
-    if root.text and not root.text.strip(_XML_SPACE):
-        etree.indent(element, space=_INDENT, level=1)
-
-
 def _last(root: etree._Element, fits: Callable[[str], bool]) -> etree._Element | None:
     return next((child for child in root.iterchildren(etree.Element, reversed=True) if fits(child.tag)), None)
 
@@ -662,12 +636,11 @@ def _is_same(existing: ElanVocabulary, given: ExternalVocabulary, items: Mapping
         return not given.url or _file_name(existing.ecv_url) == _file_name(given.url)
     known = {item.type_id: item for item in existing.items}
     # Lists that count their entries have the same ids and other glosses.
-    return all(i in known and _agree(known[i], item) for i, item in items.items())
-
-
-def _agree(one: VocabularyItem, other: VocabularyItem) -> bool:
-    glosses = {gloss.text for gloss in one.glosses}
-    return not other.glosses or any(gloss.text in glosses for gloss in other.glosses)
+    for i, item in items.items():
+        glosses = {gloss.text for gloss in known[i].glosses} if i in known else set()
+        if i not in known or (item.glosses and not any(gloss.text in glosses for gloss in item.glosses)):
+            return False
+    return True
 
 
 def _tiers_use(
