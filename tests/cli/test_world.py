@@ -19,5 +19,5 @@ def test_the_measures_of_a_world_are_printed_and_given_as_json(capsys: pytest.Ca
 
 def test_an_unknown_preset_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["world", "make", str(tmp_path / "w"), "--preset", "huge"]) == 2
-    assert capsys.readouterr().err == "signspot: huge: is no preset of the world: choose one of demo, small, paper\n"
+    assert capsys.readouterr().err == "signspot: huge: is not a preset of the world: choose one of demo, small, paper\n"
     assert not (tmp_path / "w").exists()

@@ -243,7 +243,7 @@ def test_ebu_tt_states_the_start_of_the_programme() -> None:
 
 def test_xml_that_is_no_ttml_says_what_it_is() -> None:
     with pytest.raises(
-        SubtitleError, match=r"film\.ttml: is XML but no TTML: its first element is <ANNOTATION_DOCUMENT>"
+        SubtitleError, match=r"film\.ttml: is XML, but not TTML: its first element is <ANNOTATION_DOCUMENT>"
     ):
         read_ttml(b"<ANNOTATION_DOCUMENT/>", FILE)
 

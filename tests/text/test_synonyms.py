@@ -63,7 +63,7 @@ def test_words_of_no_kind_have_no_synonyms(wordnet: Path) -> None:
 
 
 def test_a_folder_without_wordnet_is_refused(wordnet: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no WordNet: there is no file data\.noun: name the folder"):
+    with pytest.raises(InputError, match=r"does not hold WordNet: there is no file data\.noun: name the folder"):
         english_synonyms(vocabulary("car"), tmp_path)
     (wordnet / "index.adv").unlink()
     with pytest.raises(InputError, match=r"there is no file index\.adv"):
@@ -93,9 +93,7 @@ def test_damaged_files_are_typed_errors(wordnet: Path, name: str, old: str, new:
 
 def test_files_that_others_may_change_are_not_trusted(wordnet: Path) -> None:
     (wordnet / "data.noun").chmod(0o666)
-    with pytest.raises(
-        InputError, match=r"may not be read from there .*: let the files and their folder belong to you"
-    ):
+    with pytest.raises(InputError, match=r"cannot be read from there .*: let the files and their folder belong to you"):
         english_synonyms(vocabulary("car"), wordnet)
 
 

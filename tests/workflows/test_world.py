@@ -136,7 +136,7 @@ def test_a_folder_of_something_else_is_left_alone(files: WorldFolder, tmp_path: 
         made(tmp_path / "mine")
     with pytest.raises(InputError, match="holds another world"):
         made(files.folder, seed=1)
-    with pytest.raises(InputError, match="is no preset of the world: choose one of demo, small, paper"):
+    with pytest.raises(InputError, match="is not a preset of the world: choose one of demo, small, paper"):
         make_world(WorldRequest(folder=tmp_path / "x", preset="huge"))
 
 

@@ -72,7 +72,7 @@ def test_no_word_is_its_own_false_friend_even_where_words_are_few(lemmas: tuple[
 
 
 def test_an_unknown_language_is_said(lexicon: Lexicon) -> None:
-    with pytest.raises(InputError, match="no language of the world"):
+    with pytest.raises(InputError, match="not a language of the world"):
         lexicon.of_language("bfi")
 
 

@@ -159,11 +159,11 @@ def test_the_dictionary_of_the_paper_preset_has_its_size() -> None:
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda world: world.perform_episode("train-9999"), "no episode"),
-        (lambda world: world.perform_episode("nonsense"), "no split"),
+        (lambda world: world.perform_episode("train-9999"), "not in this world"),
+        (lambda world: world.perform_episode("nonsense"), "not a split"),
         (lambda world: world.episodes("validation"), "choose train or test"),
-        (lambda world: world.signer("nobody"), "no signer"),
-        (lambda world: world.perform_entry(replace(world.dictionary_entries()[0], type_id="x")), "no entry"),
+        (lambda world: world.signer("nobody"), "not in this world"),
+        (lambda world: world.perform_entry(replace(world.dictionary_entries()[0], type_id="x")), "not in this world"),
         (lambda world: World.of(world.preset, -1), "negative"),
         (lambda world: preset_named("huge"), "demo, small, paper"),
     ],

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from signspot.domain.recordings import Entry
 from signspot.domain.results import VideoAnswer, WordAnswer
+from signspot.domain.tracks import FloatArray, Floats
 from signspot.errors import EnvironmentProblem
 from signspot.files.atomic import own_folder, refuse_unwritable
 from signspot.interrupts import gone_at_the_end
@@ -67,7 +67,7 @@ class Curve:
     label: str
     colour: str
     dashes: str
-    cosine: npt.NDArray[np.float64]  # (n_windows,); NaN where nothing could be compared
+    cosine: Floats  # (n_windows,); NaN where nothing could be compared
     depth: float = 3  # higher lies in front
 
 
@@ -75,10 +75,6 @@ def entry_names(entries: Sequence[Entry]) -> tuple[str, ...]:
     """What the entries of a word are called in a picture: v and the variant, or # and a number where that is no name.
 
     The only entry of a word needs none.
-
-    >>> from signspot.domain.words import Word
-    >>> entry_names([Entry(entry_id=v, word=Word("eat"), variant=v.strip()) for v in ("2", "7", "2 ", " ")])
-    ('v2', 'v7', 'v2 #3', '#4')
     """
     if len(entries) == 1 and not entries[0].variant:
         return ("",)
@@ -91,7 +87,7 @@ def entry_names(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 def curves(answer: WordAnswer) -> list[Curve]:
     """The lines of a word, one for each entry; of many the highest, and one line (such as +5) for the rest."""
-    cosine, names = _with_gaps(answer.similarity.cosine), entry_names(answer.similarity.entries)
+    cosine, names = with_gaps(answer.similarity.cosine), entry_names(answer.similarity.entries)
     n_entries = cosine.shape[1]
     drawn = list(range(n_entries))
     if n_entries > MAX_CURVES:
@@ -103,17 +99,12 @@ def curves(answer: WordAnswer) -> list[Curve]:
         lines.append(Curve(names[entry], COLOURS[place % len(COLOURS)], dashes, cosine[:, entry]))
     if len(drawn) < n_entries:
         rest = np.delete(answer.similarity.cosine, drawn, axis=1).max(axis=1)
-        lines.append(Curve(f"+{n_entries - len(drawn)}", OTHERS, "-", _with_gaps(rest), depth=2.5))
+        lines.append(Curve(f"+{n_entries - len(drawn)}", OTHERS, "-", with_gaps(rest), depth=2.5))
     return lines
 
 
-def pooled(
-    times: npt.NDArray[np.float64], values: npt.NDArray[np.float64], n_columns: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Thin a curve to `n_columns` points by keeping the highest value of each stretch of time, where it is.
-
-    A peak of one window stays visible in the picture of an hour.
-    """
+def pooled(times: Floats, values: Floats, n_columns: int) -> tuple[Floats, Floats]:
+    """Thin a curve to `n_columns` points: of each stretch of time the highest value, so that peaks stay."""
     if len(times) <= 2 * n_columns:
         return times, values
     column = ((times - times[0]) / (np.ptp(times) or 1.0) * n_columns).astype(np.int64)
@@ -180,11 +171,11 @@ def paint_word(axes: Axes, word: WordAnswer, lines: list[Curve], threshold: floa
         thickness /= 2
     for line in lines:
         when, cosine = pooled(times[near], line.cosine[near], n_columns)
-        axes.plot(
-            when, cosine, line.dashes, color=line.colour, linewidth=thickness, label=line.label, zorder=line.depth
-        )
-        alone = _isolated(cosine)
-        axes.plot(when[alone], cosine[alone], "o", color=line.colour, markersize=2.5 * thickness, zorder=line.depth)
+        style: dict[str, Any] = {"color": line.colour, "zorder": line.depth}
+        axes.plot(when, cosine, line.dashes, linewidth=thickness, label=line.label, **style)
+        usable = np.pad(np.isfinite(cosine), 1)
+        alone = usable[1:-1] & ~usable[:-2] & ~usable[2:]  # a line would not show a point without neighbours
+        axes.plot(when[alone], cosine[alone], "o", markersize=2.5 * thickness, **style)
 
 
 def _shade(axes: Axes, stretches: Iterable[tuple[float, float]], **style: Any) -> None:
@@ -214,15 +205,9 @@ def unsearched(word: WordAnswer, start: float, stop: float) -> Iterator[tuple[fl
         yield start, stop
 
 
-def _with_gaps(cosine: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def with_gaps(cosine: FloatArray) -> Floats:
     """NaN in place of what could not be compared: lines break there."""
     return np.where(np.isfinite(cosine), cosine, np.nan).astype(np.float64)
-
-
-def _isolated(values: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Points without neighbours: a line would not show them."""
-    usable = np.pad(np.isfinite(values), 1)
-    return np.asarray(usable[1:-1] & ~usable[:-2] & ~usable[2:])
 
 
 @lru_cache(maxsize=1024)

@@ -48,15 +48,14 @@ def case_png(case: CaseFigure) -> bytes:
     peaks = case.own.max(axis=0, initial=-np.inf)
     drawn = np.sort(np.argsort(-peaks, kind="stable")[: len(COLOURS)])
     for place, column in enumerate(drawn):
-        line = _with_gaps(case.own[:, column])
+        line = drawing.with_gaps(case.own[:, column])
         axes.plot(seconds, line, color=COLOURS[place], linewidth=1.5, label=f"v{column + 1}")
     if case.other is not None:
-        line = _with_gaps(case.other)
+        line = drawing.with_gaps(case.other)
         axes.plot(seconds, line, color=FAINT_INK, linewidth=1.1, linestyle=drawing.DASHES, label="other word")
     near = case.tolerance.around(case.label_frame)
-    axes.axvspan(
-        near.start * FRAME_MS / 1000, (near.stop - 1) * FRAME_MS / 1000, color=FOUND, alpha=FOUND_ALPHA, linewidth=0
-    )
+    start, stop = near.start * FRAME_MS / 1000, (near.stop - 1) * FRAME_MS / 1000
+    axes.axvspan(start, stop, color=FOUND, alpha=FOUND_ALPHA, linewidth=0)
     axes.axvline(case.label_frame * FRAME_MS / 1000, color=FOUND, linewidth=1.2)
     best = case.own.max(axis=1, initial=-np.inf)
     if np.isfinite(best).any():
@@ -119,10 +118,6 @@ def _dress(axes: Axes, x: str, y: str) -> None:
     axes.spines[["left", "bottom"]].set_color(FAINT_INK)
 
 
-def _with_gaps(cosine: FloatArray) -> Floats:
-    return np.where(np.isfinite(cosine), cosine, np.nan).astype(np.float64)
-
-
 def _png(figure: Figure) -> bytes:
     written = BytesIO()
     figure.savefig(written, format="png", dpi=_DPI, metadata={"Software": None})
@@ -169,9 +164,7 @@ def example_png(example: Example) -> bytes:
         box = (_LEFT / _WIDTH, (top - _PANEL) / height, (_WIDTH - _LEFT - _RIGHT) / _WIDTH, _PANEL / height)
         _paint(figure.add_axes(box), panel, example)
         top -= _PANEL + _GAP
-    written = BytesIO()
-    figure.savefig(written, format="png", dpi=_DPI, metadata={"Software": None})
-    return written.getvalue()
+    return _png(figure)
 
 
 def _show_strip(figure: Figure, caption: str, pixels: Pixels, top: float) -> None:
@@ -296,6 +289,6 @@ def _plain(axes: Axes) -> None:
 
 def _write(figure: Figure, path: Path, overwrite: bool) -> None:
     if path.suffix.lower() != ".png":
-        raise InputError(path, "is no name of a picture", "use a name that ends in .png")
+        raise InputError(path, "is not the name of a picture", "use a name that ends in .png")
     with atomic_output(path, overwrite=overwrite) as temporary:
         figure.savefig(temporary, format="png", dpi=_PRESENCE_DPI)

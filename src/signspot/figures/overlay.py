@@ -95,9 +95,8 @@ class Overlay:
         self.layout = Layout(len(words))
         self._duration_ms = max(answer.duration_ms, 40)
         self._window_ms = min(WINDOW_MS, self._duration_ms)
-        self._lanes = [
-            _Lane(word, cosines, answer.threshold, self._window_ms, self.layout.lane_height) for word in words
-        ]
+        height = self.layout.lane_height
+        self._lanes = [_Lane(word, cosines, answer.threshold, self._window_ms, height) for word in words]
         # One canvas for all pictures: each draws over everything that moves.
         self._canvas = np.full((self.layout.height, WIDTH, 3), 255, dtype=np.uint8)
         self._timeline = _timeline(words, self._duration_ms, self.layout.row_height)
@@ -112,7 +111,7 @@ class Overlay:
         for number, lane in enumerate(self._lanes):
             top = self.layout.lane_top(number)
             strip = self._canvas[top : top + self.layout.lane_height]
-            strip[:, :NAME_WIDTH] = lane.name(is_found=_is_found(lane.word, time_ms))
+            strip[:, :NAME_WIDTH] = lane.names[_is_found(lane.word, time_ms)]
             lane.draw(strip[:, NAME_WIDTH : NAME_WIDTH + PLOT_WIDTH], start, now)
         self._draw_timeline(start, now)
         return self._canvas
@@ -148,12 +147,9 @@ class _Lane:
         self._lines = drawing.curves(word)
         self._cosines, self._threshold = cosines, threshold
         self._window_ms, self._height = window_ms, height
-        self._names = {is_found: self._paint_name(is_found=is_found) for is_found in (True, False)}
+        # The word in a box, green while it is found, above the legend of its curves: (height, NAME_WIDTH, 3).
+        self.names = {is_found: self._paint_name(is_found=is_found) for is_found in (True, False)}
         self._tiles: dict[int, Pixels] = {}
-
-    def name(self, *, is_found: bool) -> Pixels:
-        """The word in a box, green while it is found, above the legend of its curves: (height, NAME_WIDTH, 3)."""
-        return self._names[is_found]
 
     def scale(self) -> Pixels:
         """The threshold as a number at its height: (height, SCALE_WIDTH, 3)."""
@@ -181,7 +177,8 @@ class _Lane:
             axes = _pixel_axes(PLOT_WIDTH, self._height, seconds, (self._cosines.low, self._cosines.high))
             drawing.paint_word(axes, self.word, self._lines, self._threshold, thickness=1.2)
             strong = _raster(axes)
-            self._tiles[number] = np.stack([strong, _faint(strong)])
+            faint = (255 - (255.0 - strong) * _FUTURE).astype(np.uint8)
+            self._tiles[number] = np.stack([strong, faint])
         return self._tiles[number]
 
     def _paint_name(self, *, is_found: bool) -> Pixels:
@@ -222,8 +219,8 @@ def _timeline(words: tuple[WordAnswer, ...], duration_ms: int, row_height: int) 
     axes = _pixel_axes(PLOT_WIDTH, height, (0, seconds), (height, 0))
     for row, word in enumerate(words):
         bottom = row_height * (row + 1)
-        best = np.where(np.isfinite(word.similarity.best), word.similarity.best, np.nan).astype(np.float64)
-        when, cosine = drawing.pooled(word.similarity.times_ms / 1000, np.clip(best, 0, 1), PLOT_WIDTH)
+        best = np.clip(drawing.with_gaps(word.similarity.best), 0, 1)
+        when, cosine = drawing.pooled(word.similarity.times_ms / 1000, best, PLOT_WIDTH)
         axes.fill_between(when, bottom - cosine * (row_height - 2), bottom, color=OTHERS, linewidth=0)
         least = 3 * seconds / PLOT_WIDTH
         bars = [(start, max(stop - start, least)) for start, stop in drawing.found_spans(word, 0, seconds)]
@@ -254,10 +251,6 @@ def _paste_fitting(area: Pixels, pixels: Pixels) -> None:
         pixels = np.asarray(image)
     top, left = (area.shape[0] - tall) // 2, (area.shape[1] - wide) // 2
     area[top : top + tall, left : left + wide] = pixels
-
-
-def _faint(pixels: Pixels) -> Pixels:
-    return (255 - (255.0 - pixels) * _FUTURE).astype(np.uint8)
 
 
 @lru_cache(maxsize=4)  # several frames may share a tenth of a second

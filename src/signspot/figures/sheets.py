@@ -33,26 +33,24 @@ def contact_sheet(rows: Sequence[SheetRow], *, columns: int = 6, tile_height: in
     """The rows below each other, `columns` pictures of `tile_height` pixels each; (height, width, 3) uint8."""
     if not rows or columns < 1 or tile_height < 8 or not all(len(row.frames) for row in rows):
         raise ValueError(f"no contact sheet of {len(rows)} rows and {columns} columns, {tile_height} pixels high")
-    shown = [[row.frames[i] for i in _spread(len(row.frames), columns)] for row in rows]
+    shown = [[row.frames[i] for i in spread(len(row.frames), columns)] for row in rows]
     tile_width = max(_tile_width(pixels, tile_height) for row in shown for pixels in row)
     width = _TITLE_WIDTH + columns * (tile_width + _GAP)
     height = len(rows) * (tile_height + _GAP) + _GAP
     if width * height > _MOST_PIXELS:
         raise ValueError(f"a contact sheet of {width} x {height} pixels is too large: give fewer rows or smaller tiles")
-    sheet = _titles(rows, width, height, tile_height)
-    for number, pictures in enumerate(shown):
-        top = _GAP + number * (tile_height + _GAP)
+    tops = [_GAP + number * (tile_height + _GAP) for number in range(len(rows))]
+    titles = [
+        (top + (tile_height + _GAP) / 2, shortened(row.title, _LONGEST_TITLE))
+        for top, row in zip(tops, rows, strict=True)
+    ]
+    sheet = _titled(width, height, 6, titles)
+    for top, pictures in zip(tops, shown, strict=True):
         for place, pixels in enumerate(pictures):
             tile = _tile(pixels, tile_height)
             left = _TITLE_WIDTH + place * (tile_width + _GAP)
             sheet[top : top + tile_height, left : left + tile.shape[1]] = tile
     return sheet
-
-
-def _spread(n_frames: int, columns: int) -> list[int]:
-    """The middle frame of each of `columns` equal parts of a clip; a short clip shows each frame once."""
-    n_tiles = min(n_frames, columns)
-    return [(2 * tile + 1) * n_frames // (2 * n_tiles) for tile in range(n_tiles)]
 
 
 def _tile_width(pixels: Pixels, height: int) -> int:
@@ -64,12 +62,11 @@ def _tile(pixels: Pixels, height: int) -> Pixels:
     return np.asarray(Image.fromarray(pixels).resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0))
 
 
-def _titles(rows: Sequence[SheetRow], width: int, height: int, tile_height: int) -> Pixels:
-    """A white sheet with the titles on its left, in whatever fonts their letters need."""
+def _titled(width: int, height: int, left: int, titles: Iterable[tuple[float, str]]) -> Pixels:
+    """A white sheet with a title at each of some heights, in pixels, in whatever fonts their letters need."""
     figure = blank_figure(width / _DPI, height / _DPI, _DPI)
-    for number, row in enumerate(rows):
-        y = 1 - (_GAP + (number + 0.5) * (tile_height + _GAP)) / height
-        write_text(figure, 6 / width, y, shortened(row.title, _LONGEST_TITLE), fontsize=9, va="center")
+    for down, title in titles:
+        write_text(figure, left / width, 1 - down / height, title, fontsize=9, va="center")
     figure.canvas.draw()
     drawn = np.asarray(figure.canvas.buffer_rgba())[:, :, :3]  # type: ignore[attr-defined]
     sheet = np.full((height, width, 3), 255, dtype=np.uint8)
@@ -106,9 +103,13 @@ def paired_sheet(pairs: Sequence[Pair], *, tiles: int = 5) -> Pixels:
     width, height = 2 * half + _BETWEEN + 2 * _PAIR_GAP, len(pairs) * row_height + _PAIR_GAP
     if width * height > _MOST_PIXELS:
         raise ValueError(f"a sheet of {width} x {height} pixels is too large: give fewer pairs")
-    sheet = _pair_titles(pairs, width, height, row_height)
-    for number, both in enumerate(strips):
-        top = _PAIR_GAP + number * row_height + _TITLE_HEIGHT
+    tops = [_PAIR_GAP + number * row_height for number in range(len(pairs))]
+    titles = [
+        (top + _TITLE_HEIGHT / 2, shortened(pair.title, _LONGEST_PAIR_TITLE))
+        for top, pair in zip(tops, pairs, strict=True)
+    ]
+    sheet = _titled(width, height, _PAIR_GAP, titles)
+    for top, both in zip((top + _TITLE_HEIGHT for top in tops), strips, strict=True):
         for strip, left in zip(both, (_PAIR_GAP, _PAIR_GAP + half + _BETWEEN), strict=True):
             if strip is not None:
                 sheet[top : top + tile_height, left : left + strip.shape[1]] = strip
@@ -129,23 +130,7 @@ def _strip(clip: Sequence[Pixels], tiles: int) -> Pixels | None:
     return np.concatenate([clip[frame] for frame in spread(len(clip), tiles)], axis=1) if len(clip) else None
 
 
-def _pair_titles(pairs: Sequence[Pair], width: int, height: int, row_height: int) -> Pixels:
-    """A white sheet with the title of every pair, in whatever fonts their letters need."""
-    figure = blank_figure(width / _DPI, height / _DPI, _DPI)
-    for number, pair in enumerate(pairs):
-        y = 1 - (_PAIR_GAP + number * row_height + _TITLE_HEIGHT / 2) / height
-        write_text(figure, _PAIR_GAP / width, y, shortened(pair.title, _LONGEST_PAIR_TITLE), fontsize=9, va="center")
-    figure.canvas.draw()
-    drawn = np.asarray(figure.canvas.buffer_rgba())[:, :, :3]  # type: ignore[attr-defined]
-    sheet = np.full((height, width, 3), 255, dtype=np.uint8)
-    tall, wide = min(height, drawn.shape[0]), min(width, drawn.shape[1])
-    sheet[:tall, :wide] = drawn[:tall, :wide]
-    return sheet
-
-
 # Landmarks as small pictures: a drawn skeleton shows how somebody signs without showing the face.
-
-Limb = tuple[int, int]  # the points at its ends
 
 _PAPER, _BODY, _LEFT, _RIGHT = (250, 250, 248), (90, 90, 90), (0, 114, 178), (213, 94, 0)
 _FINE = 4  # drawn so many times as large, then scaled down: smooth lines
@@ -174,7 +159,9 @@ def _drawn(points: FloatArray, width: int, height: int) -> Pixels:
     return np.asarray(image.resize((width, height), Image.Resampling.BOX))
 
 
-def _limbs(pen: ImageDraw.ImageDraw, places: FloatArray, limbs: Iterable[Limb], colour: tuple[int, int, int]) -> None:
+def _limbs(
+    pen: ImageDraw.ImageDraw, places: FloatArray, limbs: Iterable[tuple[int, int]], colour: tuple[int, int, int]
+) -> None:
     # A point far outside is a mistake of the detector, and too large a number for the pen.
     inside = np.clip(np.nan_to_num(places), -1e4, 1e4)
     for first, second in limbs:

@@ -31,7 +31,7 @@ def plot_answer(answer: VideoAnswer, path: Path, *, overwrite: bool = False) -> 
     """Write the figure of an answer as PNG, SVG or PDF, by the suffix of `path`."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(path, "is no name of a picture", f"use a name that ends in {', '.join(SUFFIXES)}")
+        raise InputError(path, "is not the name of a picture", f"use a name that ends in {', '.join(SUFFIXES)}")
     with atomic_output(path, overwrite=overwrite) as temporary:
         figure = _answer_figure(answer)
         from matplotlib import rc_context
@@ -83,7 +83,9 @@ def _label_peak(axes: Axes, word: WordAnswer, spotting: Spotting, taken: list[Bb
     seconds = _peak_seconds(word, spotting)
     share = seconds / axes.get_xlim()[1]
     side = "left" if share < 0.08 else "right" if share > 0.92 else "center"
-    said = " ".join((*f"{shortened(word.word, 18)} {_variant_name(word, spotting)}".split(), f"{spotting.cosine:.2f}"))
+    named = dict(zip(word.similarity.entry_ids, drawing.entry_names(word.similarity.entries), strict=True))
+    variant = named.get(spotting.entry_id, shortened(spotting.entry_id, 18))
+    said = " ".join((*f"{shortened(word.word, 18)} {variant}".split(), f"{spotting.cosine:.2f}"))
     label = write_text(axes, seconds, 1.03, said, size=8.5, ha=side, va="bottom", transform=axes.get_xaxis_transform())
     extent = label.get_window_extent().padded(6)
     if extent.count_overlaps(taken):
@@ -101,11 +103,6 @@ def _verdict(word: WordAnswer, threshold: float) -> str:
     if not word.spottings:
         return f"not found: highest cosine {best:.2f}, threshold {threshold:.2f}"
     return f"found {len(word.spottings)}×, highest cosine {best:.2f}"
-
-
-def _variant_name(word: WordAnswer, spotting: Spotting) -> str:
-    named = dict(zip(word.similarity.entry_ids, drawing.entry_names(word.similarity.entries), strict=True))
-    return named.get(spotting.entry_id, shortened(spotting.entry_id, 18))
 
 
 def _peak_seconds(word: WordAnswer, spotting: Spotting) -> float:

@@ -35,7 +35,6 @@ from signspot.media.video import (
     RUNNING_CLOCKS,
     STILL_IMAGE,
     Clipped,
-    Extent,
     Findings,
     Frame,
     Outcome,
@@ -72,7 +71,10 @@ class Decoder:
         self._container: InputContainer | None = None
         self._file = open_media(request.path)
         try:
-            self._extent = self._measured()
+            try:
+                self._extent = measure(self._file)
+            except OSError as error:
+                raise unreadable(self._path, error) from error
             self._findings.is_cut = self._extent.is_cut
             self._container = self._opened()
             self._stream = self._video_stream(self._container)
@@ -116,22 +118,14 @@ class Decoder:
 
     def outcome(self) -> Outcome:
         warnings = (*self._notes, *self._findings.warnings(), *self._clock.warnings())
-        return Outcome(self._zero_ms(), partial_of(self._findings, self._claim), warnings)
+        # The container's own clock where the media time is zero.
+        zero_ms = self._origin_ms + (0.0 if self._hides_earlier else min(0.0, self._first_ms or 0.0))
+        return Outcome(zero_ms, partial_of(self._findings, self._claim), warnings)
 
     @property
     def _hides_earlier(self) -> bool:
         """Whether what lies before zero is not to be seen: an edit list of MP4 and QuickTime says so."""
         return self.info.container == "mp4"
-
-    def _zero_ms(self) -> float:
-        """The container's own clock where the media time is zero."""
-        return self._origin_ms + (0.0 if self._hides_earlier else min(0.0, self._first_ms or 0.0))
-
-    def _measured(self) -> Extent:
-        try:
-            return measure(self._file)
-        except OSError as error:
-            raise unreadable(self._path, error) from error
 
     def _opened(self) -> InputContainer:
         try:
@@ -231,7 +225,9 @@ class Decoder:
         has_begun = False
         for packet in itertools.chain(self._packets(container), (None,)):
             if packet is not None:
-                self._note_end(packet)
+                if packet.pts is not None and packet.time_base:
+                    end_ms = float((packet.pts + (packet.duration or 0)) * packet.time_base * 1000) - self._origin_ms
+                    self._findings.recording_end_ms = max(self._findings.recording_end_ms, end_ms)
                 # An empty packet (a dropped frame of an AVI) would tell the decoder that the video is over.
                 if packet.stream_index != self._stream.index or not packet.size:
                     continue
@@ -251,11 +247,6 @@ class Decoder:
                 if max(picture.width, picture.height) <= self._limits.max_side:
                     yield picture
 
-    def _note_end(self, packet: Packet[Stream]) -> None:
-        if packet.pts is not None and packet.time_base:
-            end_ms = float((packet.pts + (packet.duration or 0)) * packet.time_base * 1000) - self._origin_ms
-            self._findings.recording_end_ms = max(self._findings.recording_end_ms, end_ms)
-
     def _stamped(self) -> Iterator[Stamped[VideoFrame]]:
         deinterlacer = Deinterlacer()
         steps = itertools.chain((deinterlacer.push(p) for p in self._pictures), (deinterlacer.flush() for _ in (0,)))
@@ -263,7 +254,11 @@ class Decoder:
             unit = picture.time_base or _MILLISECOND
             time_ms = None if picture.pts is None else float(picture.pts * unit * 1000) - self._origin_ms
             if (picture.width, picture.height) != self._size:
-                self._note_change_of_size(time_ms)
+                self._size_changes += 1
+                if self._size_changes == 1:
+                    when = f" at {clock(time_ms)}" if time_ms is not None else ""
+                    size = f"{self._size[0]} x {self._size[1]}"
+                    self._notes.append(f"the pictures change size{when}: all are scaled to {size}")
             yield Stamped(picture, time_ms, float(max(0, picture.duration) * unit * 1000))
 
     def _stamp(self, picture: VideoFrame) -> int | None:
@@ -275,13 +270,6 @@ class Decoder:
         if self._avi_delay is None:
             self._avi_delay = min(picture.dts, self._stream.codec_context.reorder_depth)
         return picture.dts - self._avi_delay
-
-    def _note_change_of_size(self, time_ms: float | None) -> None:
-        width, height = self._size
-        self._size_changes += 1
-        if self._size_changes == 1:
-            when = f" at {clock(time_ms)}" if time_ms is not None else ""
-            self._notes.append(f"the pictures change size{when}: all are scaled to {width} x {height}")
 
     def _watched(self, pictures: Iterable[Timed[VideoFrame]]) -> Iterator[Timed[VideoFrame]]:
         for picture in pictures:
@@ -362,7 +350,6 @@ class Timed(Generic[Content]):
         return self.time_ms + self.duration_ms
 
     def shifted(self, by_ms: float) -> Timed[Content]:
-        """The same picture, `by_ms` later."""
         return Timed(self.content, self.time_ms + by_ms, self.duration_ms) if by_ms else self
 
 
@@ -549,7 +536,6 @@ class Orientation:
         return 180 if self.flip_rows else 0
 
     def apply(self, pixels: Pixels) -> Pixels:
-        """(H, W, 3) as stored -> upright, contiguous."""
         upright = pixels.transpose(1, 0, 2) if self.exchange else pixels
         upright = upright[:: -1 if self.flip_rows else 1, :: -1 if self.flip_columns else 1]
         return np.ascontiguousarray(upright)
@@ -590,7 +576,6 @@ class Deinterlacer:
         self._layout: tuple[object, ...] = ()
 
     def push(self, picture: VideoFrame) -> Iterator[VideoFrame]:
-        """Take one picture; give those that are ready."""
         layout = (picture.width, picture.height, picture.format.name, picture.time_base)
         if self._graph is not None and layout != self._layout:
             yield from self.flush()

@@ -3,11 +3,6 @@
 Frame k belongs to the tick 40 k ms after the first picture. It is the picture nearest in time, but one yet to come only
 within 20 ms. Its time is the media time of that picture: what a player shows. Decoding happens in a process of its own
 unless the reader is told otherwise, so that no file can crash or hang the program.
-
->>> with VideoReader(Path("news.mp4")) as reader:                                               # doctest: +SKIP
-...     for frame in reader:
-...         use(frame.pixels, frame.time_ms)
-...     reader.report.partial
 """
 
 from __future__ import annotations

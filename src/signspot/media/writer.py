@@ -43,7 +43,7 @@ class VideoWriter:
 
     def __init__(self, path: Path, *, width: int, height: int, overwrite: bool = False, threads: int = 1) -> None:
         if path.suffix.lower() != ".mp4":
-            raise InputError(path, "is no name of an MP4 video", "use a name that ends in .mp4")
+            raise InputError(path, "is not the name of an MP4 video", "use a name that ends in .mp4")
         if not (1 <= width <= _MAX_SIDE and 1 <= height <= _MAX_SIDE):
             raise InputError(path, f"a video of {width} x {height} pixels cannot be written", f"up to {_MAX_SIDE} can")
         refuse_existing(path, overwrite=overwrite)

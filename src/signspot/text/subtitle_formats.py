@@ -31,23 +31,7 @@ _MICRODVD = re.compile(r"\{(\d{1,9})\}\{(\d{0,9})\}")
 _MICRODVD_CODE = re.compile(r"\{[A-Za-z]{1,2}:[^{}]*\}")
 _ASS_BLOCK = re.compile(r"\{[^{}]*\}")
 _ASS_DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
-_ASS_FIELDS: tuple[str, ...] = (
-    "layer",
-    "start",
-    "end",
-    "style",
-    "name",
-    "marginl",
-    "marginr",
-    "marginv",
-    "effect",
-    "text",
-)
-_NO_TIMES = "its time line cannot be read"
-
-
-def has_time_line(line: str) -> bool:
-    return _TIME_LINE.match(line) is not None
+_ASS_FIELDS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
 
 
 def read_blocks(text: str, *, is_vtt: bool) -> Iterator[Cue | Unreadable]:
@@ -58,21 +42,22 @@ def read_blocks(text: str, *, is_vtt: bool) -> Iterator[Cue | Unreadable]:
     """
     number, times, lines, is_open = 0, "", list[str](), False
     for line in text.split("\n"):
-        if "-->" in line or has_time_line(line):
+        if "-->" in line or _TIME_LINE.match(line):
             if number:
-                yield _block(number, times, _without_next_number(lines) if is_open else lines)
+                yield _cue(number, _TIME_LINE.match(times), _without_next_number(lines) if is_open else lines)
             number, times, lines, is_open = number + 1, line, [], True
         elif is_vtt and not line:
             is_open = False
         elif is_open:
             lines.append(line)
     if number:
-        yield _block(number, times, lines)
+        yield _cue(number, _TIME_LINE.match(times), lines)
 
 
 def read_substation(text: str) -> Iterator[Cue | Unreadable]:
-    """Read the dialogue of an ASS or SSA file; comments and drawings are no cues."""
-    fields, number, in_events = _ASS_FIELDS, 0, False
+    """Read the dialogue of an ASS or SSA file; comments and drawings are left out."""
+    fields: tuple[str, ...] = _ASS_FIELDS
+    number, in_events = 0, False
     for line in text.split("\n"):
         key, _, rest = line.partition(":")
         if line.startswith("["):
@@ -84,14 +69,13 @@ def read_substation(text: str) -> Iterator[Cue | Unreadable]:
             values = dict(zip(fields, rest.split(",", len(fields) - 1), strict=False))
             written = values.get("text", "")
             if not _ASS_DRAWING.search(written):
-                yield _cue(number, values.get("start", ""), values.get("end", ""), _substation_text(written))
+                begins, ends = (_ONE_TIME.match(values.get(name, "")) for name in ("start", "end"))
+                plain = re.sub(r"\\[Nn]", "\n", _ASS_BLOCK.sub("", written)).replace("\\h", " ")
+                yield _cue(number, begins and ends and (*begins.groups(), *ends.groups()), [plain])
 
 
 def read_microdvd(text: str, frames_per_second: float | None) -> Iterator[Cue | Unreadable]:
-    """Read MicroDVD; frames become ms by `frames_per_second` or by the rate the first line states.
-
-    Raises ValueError if neither is known.
-    """
+    """Read MicroDVD; frames become ms by `frames_per_second` or by the rate the first line states, else ValueError."""
     number, rate = 0, frames_per_second
     for line in text.split("\n"):
         if not (frames := _MICRODVD.match(line)):
@@ -108,14 +92,13 @@ def read_microdvd(text: str, frames_per_second: float | None) -> Iterator[Cue | 
         yield Cue(number, start, stop, _MICRODVD_CODE.sub("", words).replace("|", "\n"))
 
 
-def _block(number: int, times: str, lines: list[str]) -> Cue | Unreadable:
-    text = "\n".join(lines)
-    if not (match := _TIME_LINE.match(times)):
-        return Unreadable(number, _NO_TIMES, text)
-    start, stop = _milliseconds(match.groups()[:5]), _milliseconds(match.groups()[5:])
+def _cue(number: int, times: re.Match[str] | tuple[str | None, ...] | None, lines: list[str]) -> Cue | Unreadable:
+    """A cue with the ten parts of its two times, if they could be made out."""
+    parts = times.groups() if isinstance(times, re.Match) else times
+    start, stop = (_milliseconds(parts[:5]), _milliseconds(parts[5:])) if parts else (None, None)
     if start is None or stop is None:
-        return Unreadable(number, _NO_TIMES, text)
-    return Cue(number, start, stop, text)
+        return Unreadable(number, "its time line cannot be read", "\n".join(lines))
+    return Cue(number, start, stop, "\n".join(lines))
 
 
 def _without_next_number(lines: list[str]) -> list[str]:
@@ -128,15 +111,6 @@ def _without_next_number(lines: list[str]) -> list[str]:
     return lines[: end - 1] if is_number and is_apart else lines
 
 
-def _cue(number: int, start: str, stop: str, text: str) -> Cue | Unreadable:
-    begins, ends = _ONE_TIME.match(start), _ONE_TIME.match(stop)
-    if begins and ends:
-        start_ms, stop_ms = _milliseconds(begins.groups()), _milliseconds(ends.groups())
-        if start_ms is not None and stop_ms is not None:
-            return Cue(number, start_ms, stop_ms, text)
-    return Unreadable(number, _NO_TIMES, text)
-
-
 def _milliseconds(parts: tuple[str | None, ...]) -> int | None:
     """Sign, hours, minutes, seconds, fraction -> ms; None for an impossible time such as 00:75:00."""
     sign, hours, minutes, seconds, fraction = parts
@@ -145,11 +119,6 @@ def _milliseconds(parts: tuple[str | None, ...]) -> int | None:
     whole = (int(hours or 0) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
     time = whole * 1000 + int((fraction or "0")[:3].ljust(3, "0"))
     return -time if sign else time
-
-
-def _substation_text(written: str) -> str:
-    plain = _ASS_BLOCK.sub("", written)
-    return plain.replace("\\N", "\n").replace("\\n", "\n").replace("\\h", " ")
 
 
 def _stated_rate(frames: re.Match[str], words: str) -> float:
@@ -212,7 +181,7 @@ def read_ttml(data: bytes, path: Path) -> CueSource:
     """Read a TTML file of any profile."""
     root = parse_xml(data, path, SubtitleError).getroot()
     if _name(root) != "tt":
-        raise SubtitleError(path, f"is XML but no TTML: its first element is <{_name(root)}>", "name a subtitle file")
+        raise SubtitleError(path, f"is XML, but not TTML: its first element is <{_name(root)}>", "name a subtitle file")
     clock = _clock(root, path)
     walk, remarks = _walked(root, clock), tuple[str, ...]()
     if walk.n_outside and not any(_in_turn(element) for element in root.iter()):
@@ -348,11 +317,7 @@ class _Walk:
 
 
 def _standard(expression: str) -> str:
-    """A time as TTML wants it: 20.841 are seconds, 1:01.982 lacks its hours, and a comma is a decimal point.
-
-    >>> _standard("1:01,982")
-    '00:01:01.982'
-    """
+    """A time as TTML wants it: 20.841 are seconds, 1:01.982 lacks its hours, and a comma is a decimal point."""
     written = expression.strip().replace(",", ".")
     if not (parts := _WITHOUT_UNIT.fullmatch(written)):
         return written
@@ -417,12 +382,9 @@ def _grouped(runs: list[_Run]) -> list[list[_Run]]:
 HEADER_BYTES = 1024
 _BLOCK = struct.Struct("<BHBB4B4BBBB112s")
 _RATES = {
-    b"STL23.01": Fraction(24000, 1001),
-    b"STL24.01": Fraction(24),
-    b"STL25.01": Fraction(25),
-    b"STL30.01": Fraction(30000, 1001),
-    b"STL50.01": Fraction(50),
-}
+    b"STL23.01": Fraction(24000, 1001), b"STL24.01": Fraction(24), b"STL25.01": Fraction(25),
+    b"STL30.01": Fraction(30000, 1001), b"STL50.01": Fraction(50),
+}  # fmt: skip
 _ALPHABETS = {b"01": "iso8859_5", b"02": "iso8859_6", b"03": "iso8859_7", b"04": "iso8859_8"}
 _LAST_EXTENSION, _FIRST_RESERVED = 0xFF, 0xF0
 _CONTINUES_A_SET = (2, 3)  # cumulative status: intermediate, last
@@ -433,7 +395,6 @@ _WITHOUT_ROOM = bytes(set(range(0x7F, 0xA0)) - {0x8A})
 
 
 def is_stl(data: bytes) -> bool:
-    """Whether the header is one of EBU STL."""
     return data[3:6] == b"STL" and len(data) >= HEADER_BYTES
 
 

@@ -39,18 +39,8 @@ from charset_normalizer import from_bytes
 from signspot.domain.recordings import Subtitle
 from signspot.domain.time import MillisSpan, clock
 from signspot.errors import InputError, SubtitleError, one_line, readable_size
-from signspot.text.subtitle_formats import (
-    Cue,
-    CueSource,
-    Exact,
-    Unreadable,
-    is_stl,
-    read_blocks,
-    read_microdvd,
-    read_stl,
-    read_substation,
-    read_ttml,
-)
+from signspot.text import subtitle_formats as formats
+from signspot.text.subtitle_formats import Cue, CueSource, Exact, Unreadable, is_stl
 
 MAX_BYTES = 20_000_000
 MAX_CUES = 200_000
@@ -111,7 +101,9 @@ def read_subtitles(path: Path, options: SubtitleOptions | None = None) -> Subtit
     source = _cue_source(data, decoded, path, options)
     for remark in filter(None, (decoded.remark, *source.remarks)):
         warnings.note(remark)
-    cues = _limited(source.cues, path)
+    cues = list(islice(source.cues, MAX_CUES + 1))
+    if len(cues) > MAX_CUES:
+        raise SubtitleError(path, f"holds more than {MAX_CUES:,} cues", "split it into smaller files")
     retiming = _retiming(source, cues, options, warnings)
     placed = arranged(_placed(cues, retiming, warnings), warnings)
     if not cues:
@@ -135,7 +127,7 @@ def _read_bytes(path: Path) -> bytes:
         if stat.S_ISDIR(mode):
             raise SubtitleError(path, "is a folder", "name a subtitle file")
         if not stat.S_ISREG(mode):
-            raise SubtitleError(path, "is no regular file", "name a subtitle file")
+            raise SubtitleError(path, "is not a regular file", "name a subtitle file")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
@@ -154,7 +146,7 @@ def _read_bytes(path: Path) -> bytes:
 def _cue_source(data: bytes, decoded: Decoded, path: Path, options: SubtitleOptions) -> CueSource:
     """Choose the reader by what the file holds."""
     if is_stl(data):
-        return read_stl(data)
+        return formats.read_stl(data)
     if is_binary(decoded.text):
         raise SubtitleError(path, "is a binary file and holds no subtitles", f"name the subtitle file; {FORMATS}")
     text = decoded.text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -162,14 +154,14 @@ def _cue_source(data: bytes, decoded: Decoded, path: Path, options: SubtitleOpti
         raise SubtitleError(path, "is empty", "get the file again from its source")
     kind = _kind(text) or _SUFFIXES.get(path.suffix.lower())
     if kind in ("srt", "vtt"):
-        return CueSource(read_blocks(text, is_vtt=kind == "vtt"))
+        return CueSource(formats.read_blocks(text, is_vtt=kind == "vtt"))
     if kind == "substation":
-        return CueSource(read_substation(text))
+        return CueSource(formats.read_substation(text))
     if kind == "microdvd":
         return CueSource(_microdvd(text, path, options))
     if kind == "ttml":
-        return read_ttml(data if not options.encoding else text.encode(), path)
-    raise SubtitleError(path, "is in no subtitle format known here", FORMATS)
+        return formats.read_ttml(data if not options.encoding else text.encode(), path)
+    raise SubtitleError(path, "is not in a subtitle format known here", FORMATS)
 
 
 def _kind(text: str) -> str | None:
@@ -186,17 +178,10 @@ def _kind(text: str) -> str | None:
 
 def _microdvd(text: str, path: Path, options: SubtitleOptions) -> Iterator[Cue | Unreadable]:
     try:
-        yield from read_microdvd(text, options.frames_per_second)
+        yield from formats.read_microdvd(text, options.frames_per_second)
     except ValueError as error:
         what = "counts in frames and does not say how many make a second"
         raise SubtitleError(path, what, "give the frame rate of its video, such as 25") from error
-
-
-def _limited(cues: Iterator[Cue | Unreadable], path: Path) -> list[Cue | Unreadable]:
-    read = list(islice(cues, MAX_CUES + 1))
-    if len(read) > MAX_CUES:
-        raise SubtitleError(path, f"holds more than {MAX_CUES:,} cues", "split it into smaller files")
-    return read
 
 
 def _retiming(
@@ -256,7 +241,6 @@ class Warnings:
         self._wordless: tuple[int, str] = (0, "")
 
     def note(self, what: str) -> None:
-        """Remark on the whole file."""
         self._general.append(one_line(f"{self._name}: {what}"))
 
     def about(self, cue: Cue | Unreadable, what: str) -> None:
@@ -274,7 +258,6 @@ class Warnings:
         self.about(cue, f"{what}: left out")
 
     def wordless(self, cue: Cue | Unreadable) -> None:
-        """Count a cue without words, such as a sound."""
         count, first = self._wordless
         self._wordless = (count + 1, first or _named(cue))
 
@@ -327,7 +310,7 @@ class Placed:
 def place(cue: Cue, lines: tuple[str, ...], retiming: Retiming, warnings: Warnings) -> Placed | None:
     """Put one cue at its time in the video, or say why it has none."""
     start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
-    if problem := _impossible(cue) or _unusable(start, stop):
+    if problem := _fault(cue, start, stop):
         warnings.left_out(cue, *problem)
         return None
     if start < 0:
@@ -335,18 +318,12 @@ def place(cue: Cue, lines: tuple[str, ...], retiming: Retiming, warnings: Warnin
     return Placed(max(0, start), stop, lines, (cue,))
 
 
-_BEYOND = ("lies beyond 100 hours", "they lie beyond 100 hours")
-
-
-def _impossible(cue: Cue) -> tuple[str, str] | None:
-    """What is wrong with the times a file states, if anything: of one cue, and of several."""
+def _fault(cue: Cue, start: int, stop: int) -> tuple[str, str] | None:
+    """What is wrong with the times of a cue, in the file or in the video, if anything: of one cue, and of several."""
     if cue.start_ms < 0 or cue.stop_ms < 0:
         return "its time is negative", "their times are negative"
-    return _BEYOND if max(cue.start_ms, cue.stop_ms) > MAX_TIME_MS else None
-
-
-def _unusable(start: int, stop: int) -> tuple[str, str] | None:
-    """What is wrong with times in the video, if anything: of one cue, and of several."""
+    if max(cue.start_ms, cue.stop_ms) > MAX_TIME_MS:
+        return "lies beyond 100 hours", "they lie beyond 100 hours"
     if stop < start:
         return "ends before it starts", "they end before they start"
     if stop == start:
@@ -355,7 +332,7 @@ def _unusable(start: int, stop: int) -> tuple[str, str] | None:
         return "lasts longer than 10 minutes", "they last longer than 10 minutes"
     if stop <= 0:
         return "lies before the start of the video", "they lie before the start of the video"
-    return _BEYOND if stop > MAX_TIME_MS else None
+    return ("lies beyond 100 hours", "they lie beyond 100 hours") if stop > MAX_TIME_MS else None
 
 
 def arranged(cues: Iterable[Placed], warnings: Warnings) -> list[Placed]:
@@ -374,12 +351,15 @@ def _joined(cues: list[Placed], warnings: Warnings) -> list[Placed]:
             warnings.left_out(cue.cues[0], f"repeats cue {first}", "they repeat another of the same time")
         else:
             same_time[cue.lines] = cue
-    return [_one_of(tuple(group.values())) for group in together.values()]
-
-
-def _one_of(group: tuple[Placed, ...]) -> Placed:
-    lines = tuple(line for cue in group for line in cue.lines)
-    return replace(group[0], lines=lines, cues=tuple(one for cue in group for one in cue.cues))
+    groups = [tuple(group.values()) for group in together.values()]
+    return [
+        replace(
+            group[0],
+            lines=tuple(line for cue in group for line in cue.lines),
+            cues=tuple(one for cue in group for one in cue.cues),
+        )
+        for group in groups
+    ]
 
 
 class _Step(Enum):
@@ -507,11 +487,7 @@ _ABBREVIATION = 5  # letters
 
 
 def clean_lines(text: str) -> tuple[str, ...]:
-    """The lines of a cue as plain text, empty ones left out.
-
-    >>> clean_lines("<i>JOHN: It&#39;s me.</i>\\n(DOOR SLAMS)\\n- ♪ La la ♪")
-    ("It's me.", 'La la')
-    """
+    """The lines of a cue as plain text, empty ones left out."""
     plain = _ENTITY.sub(lambda entity: html.unescape(entity[0]), _TAG.sub("", text))
     plain = _INVISIBLE.sub("", _CONTROL.sub(" ", plain.replace("\r\n", "\n").replace("\r", "\n")))
     plain = _BRACKETS.sub(_kept_brackets, _NOTES.sub(" ", plain))
@@ -555,13 +531,11 @@ def _without_speaker(line: str) -> str:
 # a few damaged bytes), a guess. The guess is windows-1252 where that reads as Latin text, since the statistics of
 # charset-normalizer confuse it with its neighbours on short files; for other scripts charset-normalizer decides.
 
-_MARKS = (  # UTF-32 first: its mark starts with the one of UTF-16
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+# UTF-32 first: its mark starts with the one of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
 _HEAD = 65_536  # bytes or characters looked at where a part tells enough
 _GUESSED_FROM = 16_384
 _SYMBOL_IN_WORD = re.compile(r"[^\W\d_][¡-©«-´¶-¹»-¿×÷][^\W\d_]")
@@ -587,8 +561,8 @@ def decode(data: bytes, encoding: str = "") -> Decoded:
     if name := _utf_16_without_mark(data):
         return _decoded(data, name)
     utf_8 = _decoded(data, "utf-8")
-    replaced = utf_8.text.count("\ufffd")
-    if not replaced or _count_not_ascii(utf_8.text) > 4 * replaced:
+    replaced, ascii_only = utf_8.text.count("\ufffd"), utf_8.text.encode("ascii", "ignore")
+    if not replaced or len(utf_8.text) - len(ascii_only) > 4 * replaced:
         return utf_8
     name = _guess(data)
     remark = f"its encoding is not stated; read as {name}: if letters look wrong, save it as UTF-8 or give --encoding"
@@ -614,10 +588,6 @@ def _utf_16_without_mark(data: bytes) -> str:
     if max(even, odd) * 10 < len(head) or min(even, odd) * 10 > max(even, odd):
         return ""
     return "utf-16-le" if odd > even else "utf-16-be"
-
-
-def _count_not_ascii(text: str) -> int:
-    return len(text) - len(text.encode("ascii", "ignore"))
 
 
 def _guess(data: bytes) -> str:

@@ -28,13 +28,10 @@ _OWN = "let the files and their folder belong to you, or to root, and be writabl
 
 
 def english_synonyms(vocabulary: Vocabulary, folder: Path) -> Synonyms:
-    """Pairs of vocabulary words that share a meaning (a synset) in the WordNet of `folder`.
-
-    Needs the optional extra `wordnet`.
-    """
+    """Pairs of vocabulary words that share a meaning (a synset) in the WordNet of `folder`; needs `wordnet`."""
     for name in _NEEDED:
         if not (folder / name).is_file():
-            raise InputError(folder, f"holds no WordNet: there is no file {name}", _GET)
+            raise InputError(folder, f"does not hold WordNet: there is no file {name}", _GET)
     return _pairs(_meanings_of(vocabulary, folder))
 
 
@@ -59,10 +56,15 @@ _FAULTS = (ValueError, LookupError, AssertionError, StopIteration, RuntimeError,
 
 def _meanings_of(vocabulary: Vocabulary, folder: Path) -> dict[Hashable, list[Word]]:
     """The words of every synset that lists them; a base form of a word is another word."""
-    module = _nltk_wordnet()
+    try:
+        from nltk import data  # type: ignore[import-untyped, import-not-found, unused-ignore]
+        from nltk.corpus.reader import wordnet as module  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError as error:
+        raise MissingExtra.named("English synonyms", "wordnet") from error
     meanings: dict[Hashable, list[Word]] = defaultdict(list)
     with ExitStack() as opened, warnings.catch_warnings():
-        _authorise(folder, opened)
+        data.path.append(str(folder))  # NLTK reads only from folders on its path: for the moment, this one is
+        opened.callback(data.path.remove, str(folder))
         try:
             warnings.simplefilter("ignore")  # that there is English only
             reader = _reader_class(module, folder, opened)(str(folder), None)
@@ -71,7 +73,7 @@ def _meanings_of(vocabulary: Vocabulary, folder: Path) -> dict[Hashable, list[Wo
                 for lemma in (lemma for form in {word, word.replace("-", "_")} for lemma in reader.lemmas(form)):
                     meanings[lemma.synset().pos(), lemma.synset().offset()].append(word)
         except PermissionError as error:  # also for files that somebody else may change: NLTK does not trust them
-            raise InputError(folder, f"WordNet may not be read from there ({_brief(error)})", _OWN) from error
+            raise InputError(folder, f"WordNet cannot be read from there ({_brief(error)})", _OWN) from error
         except (*_FAULTS, module.WordNetError) as error:
             raise InputError(folder, f"WordNet's files are damaged ({_brief(error)})", _GET) from error
     return meanings
@@ -79,22 +81,6 @@ def _meanings_of(vocabulary: Vocabulary, folder: Path) -> dict[Hashable, list[Wo
 
 def _brief(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
-
-
-def _nltk_wordnet() -> Any:
-    try:
-        from nltk.corpus.reader import wordnet  # type: ignore[import-untyped, import-not-found, unused-ignore]
-    except ImportError as error:
-        raise MissingExtra.named("English synonyms", "wordnet") from error
-    return wordnet
-
-
-def _authorise(folder: Path, until: ExitStack) -> None:
-    """NLTK reads only from folders that are on its path: for the moment, the one the user named is."""
-    from nltk import data  # type: ignore[import-untyped, import-not-found, unused-ignore]
-
-    data.path.append(str(folder))
-    until.callback(data.path.remove, str(folder))
 
 
 def _reader_class(module: Any, folder: Path, opened: ExitStack) -> Any:

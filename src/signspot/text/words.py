@@ -87,22 +87,13 @@ class _Node:
 
 
 def find_words(text: str, vocabulary: Vocabulary, language: str = "en") -> tuple[Mention, ...]:
-    """All vocabulary words mentioned in `text`, in order; they do not overlap, except within a spelled-out number.
-
-    >>> vocabulary = Vocabulary.of(map(normalise, ["apple", "ice cream", "three"]))
-    >>> [mention.word for mention in find_words("3 Apples and ice cream!", vocabulary)]
-    ['three', 'apple', 'ice-cream']
-    """
+    """All vocabulary words mentioned in `text`, in order; they do not overlap, except within a spelled-out number."""
     phrases = _phrases_of_same(_Same(vocabulary))
     return tuple(_mentions(_tokens(text, language, phrases.parts), phrases.root))
 
 
 def words_beside(text: str, vocabulary: Vocabulary, language: str = "en") -> tuple[Word, ...]:
-    """The words of `text` that the vocabulary lacks, in order, each by its lemma.
-
-    >>> words_beside("Three apples, two pears", Vocabulary.of(map(normalise, ["apple", "three"])))
-    ('two', 'pear')
-    """
+    """The words of `text` that the vocabulary lacks, in order, each by its lemma."""
     phrases = _phrases_of_same(_Same(vocabulary))
     tokens = _tokens(text, language, phrases.parts)
     found = {place for mention in _mentions(tokens, phrases.root) for place in range(mention.start, mention.stop)}
@@ -192,15 +183,10 @@ def _longest(tokens: list[_Token], i: int, node: _Node) -> tuple[Word | None, in
 def _pieces(chunk: re.Match[str], language: str, known: frozenset[str]) -> Iterable[tuple[int, int]]:
     """A chunk as a whole if it is one word, else the words in it."""
     written = chunk[0]
-    if written.isalpha() or _is_one_word(written, language, known):
+    is_one = written.isalpha() or any(kind.fullmatch(written) for kind in (_ATOM, _NUMBER, _TIME_OF_DAY))
+    if is_one or any(form in known for form in _spoken(written, language).forms):
         return [chunk.span()]
     return [(chunk.start() + atom.start(), chunk.start() + atom.end()) for atom in _ATOM.finditer(written)]
-
-
-def _is_one_word(written: str, language: str, known: frozenset[str]) -> bool:
-    if _ATOM.fullmatch(written) or _NUMBER.fullmatch(written) or _TIME_OF_DAY.fullmatch(written):
-        return True
-    return any(form in known for form in _spoken(written, language).forms)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,17 +15,7 @@ from signspot.domain.recordings import Annotation, Passage, Subtitle
 from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan
 from signspot.domain.words import Word
 from signspot.world.lexicon import Form, Hands, Lexicon, Pool, Sense, Sentence, draw_sentence
-from signspot.world.motion import (
-    Performance,
-    Plan,
-    gap_distances,
-    mouthed,
-    performed,
-    reduced,
-    strokes_of,
-    timed,
-    varied,
-)
+from signspot.world.motion import Performance, Plan, gap_lengths, mouthed, performed, reduced, strokes_of, timed, varied
 from signspot.world.people import Signer
 from signspot.world.settings import Difficulty
 
@@ -165,14 +155,13 @@ def _interpreted(
     told = [lemma for lemma, signed in zip(sentence.lemmas, is_signed, strict=True) if signed] + extra
     place = np.concatenate([np.flatnonzero(is_signed), rng.uniform(0, n, len(extra))])
     order = np.argsort(place + rng.normal(0, _REORDERING, len(told)), kind="stable")
-    signs = [_Sign(_chosen(newsroom.lexicon.senses[told[i].word], signer, rng), number) for i in order]
+    own = [newsroom.lexicon.senses[told[i].word] for i in order]
+    signs = []
+    for senses in own:  # everybody has a favourite among the variants of a word, and uses another now and then
+        favourite = zlib.crc32(f"{signer.signer_id}/{senses[0].word}".encode()) % len(senses)
+        sense = senses[favourite if rng.random() < 0.8 else int(rng.integers(len(senses)))]
+        signs.append(_Sign(sense, number))
     return signs + [_Sign(None, -1)] * bool(rng.random() < _PAUSE)
-
-
-def _chosen(senses: tuple[Sense, ...], signer: Signer, rng: np.random.Generator) -> Sense:
-    """Everybody has a favourite among the variants of a word, and uses another now and then."""
-    favourite = zlib.crc32(f"{signer.signer_id}/{senses[0].word}".encode()) % len(senses)
-    return senses[favourite if rng.random() < 0.8 else int(rng.integers(len(senses)))]
 
 
 def _reduced_form(newsroom: Newsroom, sense: Sense | None, rng: np.random.Generator) -> Form | None:
@@ -201,7 +190,7 @@ def _in_time(
     total = np.where(is_pause, rng.integers(8, 26, len(forms)), total)
     within = np.where(counts > 1, 3, 0)  # frames of the transition inside a compound
     durations = ((total - within) // counts)[owner]
-    gaps = np.clip(np.rint(1.6 + 2.6 * gap_distances(plan)), 2, 9).astype(np.int64)
+    gaps = np.clip(np.rint(1.6 + 2.6 * gap_lengths(plan)), 2, 9).astype(np.int64)
     gaps[owner[1:] == owner[:-1]] = 3
     plan = timed(plan, durations, gaps)
     first = np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -255,9 +244,5 @@ def _annotated(
 
 
 def error_rate(confidence: float) -> float:
-    """The chance that an annotation marks another sign of its subtitle.
-
-    >>> round(error_rate(0.5), 2), round(error_rate(1.0), 2)
-    (0.31, 0.01)
-    """
+    """The chance that an annotation marks another sign of its subtitle."""
     return 0.01 + 0.6 * (1 - confidence)

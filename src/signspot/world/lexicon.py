@@ -21,7 +21,7 @@ from signspot.errors import InputError
 from signspot.world.settings import Difficulty, chance
 
 LANGUAGE, OTHER_LANGUAGE = "qaa", "qab"  # ISO 639 reserves qaa to qtz for local use
-MOST_VARIANTS = 4
+_MOST_VARIANTS = 4
 _VARIANT = 0.25  # chance that a further entry of a word shows a further form
 _COMPOUNDS = 0.5  # share of two-word names signed as both parts
 _COGNATES, _FALSE_FRIENDS = 0.25, 0.12  # share of the words of the second language
@@ -59,7 +59,7 @@ class Lexicon:
 
     def of_language(self, language: str) -> Mapping[Word, tuple[Sense, ...]]:
         if language not in (LANGUAGE, OTHER_LANGUAGE):
-            raise InputError(language, "is no language of the world", f"choose {LANGUAGE} or {OTHER_LANGUAGE}")
+            raise InputError(language, "is not a language of the world", f"choose {LANGUAGE} or {OTHER_LANGUAGE}")
         return self.senses if language == LANGUAGE else self.other_senses
 
 
@@ -93,9 +93,12 @@ class _Inventory:
                 return form_id
         raise InputError("world", f"no new form after {len(self.forms)}", "ask for fewer words")
 
-    def joined(self, first: str, second: str) -> str:
-        form = compound(self.forms[first], self.forms[second])
-        return self.new() if form in self.known else self.add(form)
+    def new_compound(self, first: tuple[Sense, ...] | None, second: tuple[Sense, ...] | None) -> str:
+        """The form of a two-word name: those of its parts, about every second time, or one of its own."""
+        if first and second and self.rng.random() < _COMPOUNDS:
+            form = compound(self.forms[first[0].form_id], self.forms[second[0].form_id])
+            return self.new() if form in self.known else self.add(form)
+        return self.new()
 
 
 def build_lexicon(lemmas: tuple[Lemma, ...], entry_counts: Ints, seed: int, difficulty: Difficulty) -> Lexicon:
@@ -110,18 +113,12 @@ def build_lexicon(lemmas: tuple[Lemma, ...], entry_counts: Ints, seed: int, diff
             synonyms.append((twin, lemma.word))
             form_ids = [senses[twin][0].form_id]
         else:
-            form_ids = [_first_form(lemma, senses, inventory)]
-        further = min(int(rng.binomial(entries - 1, _VARIANT)), MOST_VARIANTS - 1)
+            parts = [senses.get(Word(part)) for part in lemma.word.split("-")]
+            form_ids = [inventory.new_compound(*parts) if len(parts) == 2 else inventory.new()]
+        further = min(int(rng.binomial(entries - 1, _VARIANT)), _MOST_VARIANTS - 1)
         senses[lemma.word] = _senses(lemma.word, form_ids + [inventory.new() for _ in range(further)])
     other, friends = _second_language(lemmas, senses, inventory)
     return Lexicon(inventory.forms, senses, other, tuple(synonyms), tuple(inventory.pairs), friends)
-
-
-def _first_form(lemma: Lemma, senses: Mapping[Word, tuple[Sense, ...]], inventory: _Inventory) -> str:
-    parts = [senses.get(Word(part)) for part in lemma.word.split("-")]
-    if lemma.is_compound and parts[0] and parts[1] and inventory.rng.random() < _COMPOUNDS:
-        return inventory.joined(parts[0][0].form_id, parts[1][0].form_id)
-    return inventory.new()
 
 
 def _senses(word: Word, form_ids: list[str]) -> tuple[Sense, ...]:
@@ -163,15 +160,8 @@ _T = TypeVar("_T")
 FINGER_ANGLES = 20  # thumb, index, middle, ring, little: three flexions and a spread each
 
 # Flexion of the three joints of a finger in degrees: extended, fist, curved, bent, hooked, round, slightly bent.
-_FINGER = {
-    "E": (2, 4, 2),
-    "F": (88, 100, 62),
-    "C": (32, 48, 30),
-    "B": (82, 6, 4),
-    "H": (8, 88, 58),
-    "O": (58, 52, 34),
-    "S": (38, 8, 4),
-}
+_FINGER = {"E": (2, 4, 2), "F": (88, 100, 62), "C": (32, 48, 30), "B": (82, 6, 4), "H": (8, 88, 58), "O": (58, 52, 34)}
+_FINGER["S"] = (38, 8, 4)
 # Thumb: opposition, flexion of two joints, and abduction from the index finger, in degrees.
 _THUMB = {"o": (8, 0, 0, 62), "a": (5, 8, 5, 12), "x": (62, 48, 40, 18), "p": (72, 22, 18, 34)}
 _SPREAD = (1.0, 0.25, -0.5, -1.35)  # of index to little finger, times the spread of the shape
@@ -277,11 +267,14 @@ def random_form(rng: np.random.Generator) -> Form:
     path = _pick(rng, PATHS, (0.32, 0.2, 0.15, 0.1, 0.15, 0.08))
     if path == "hold" and shape == final_shape and orientation == final_orientation:
         path = "tap"  # a sign moves
+    reach = _PLACE_AT_BASE if hands is Hands.BASE else _PLACE
+    location = "middle-space" if hands is Hands.BASE else _pick(rng, LOCATIONS)
+    x, y, z = np.round(rng.uniform(-reach, reach, 3), 3).tolist()
     stroke = Stroke(
         shape=shape,
         final_shape=final_shape,
-        location="middle-space" if hands is Hands.BASE else _pick(rng, LOCATIONS),
-        place=_drawn_place(rng, _PLACE_AT_BASE if hands is Hands.BASE else _PLACE),
+        location=location,
+        place=(x, y, 0.5 * z),
         orientation=orientation,
         final_orientation=final_orientation,
         path=path,
@@ -293,7 +286,6 @@ def random_form(rng: np.random.Generator) -> Form:
 
 
 def minimal_partner(form: Form, rng: np.random.Generator) -> Form:
-    """A form that differs in one parameter of one stroke: handshape, location, orientation, or path."""
     which = int(rng.integers(len(form.strokes)))
     stroke = form.strokes[which]
     kinds = ["shape", "orientation", "path"] + ["location"] * (form.hands is not Hands.BASE)
@@ -337,11 +329,6 @@ def path_axes(direction: str) -> tuple[Floats, Floats]:
     """Two unit vectors (3,): where a path goes, and the side to which it bows."""
     along, aside = (np.array(axis, dtype=np.float64) for axis in _DIRECTIONS[direction])
     return along / np.linalg.norm(along), aside / np.linalg.norm(aside)
-
-
-def _drawn_place(rng: np.random.Generator, reach: float) -> tuple[float, float, float]:
-    x, y, z = np.round(rng.uniform(-reach, reach, 3), 3).tolist()
-    return x, y, 0.5 * z
 
 
 def _pick(rng: np.random.Generator, options: tuple[_T, ...], odds: tuple[float, ...] | None = None) -> _T:
@@ -450,10 +437,6 @@ class Lemma:
     word: Word
     kind: str  # noun, verb, adjective
 
-    @property
-    def is_compound(self) -> bool:
-        return "-" in self.word
-
 
 def plain_lemmas() -> tuple[Lemma, ...]:
     """All plain words, the kinds mixed; a word of two kinds counts as the first."""
@@ -484,9 +467,8 @@ def english_lemmas(n: int, rng: np.random.Generator) -> tuple[Lemma, ...]:
     if n > len(mixed):
         compounds = list(compound_lemmas())
         if n - len(mixed) > len(compounds):
-            raise InputError(
-                "world", f"{n} words are more than it has", f"ask for at most {len(mixed) + len(compounds)}"
-            )
+            fix = f"ask for at most {len(mixed) + len(compounds)}"
+            raise InputError("world", f"{n} words are more than it has", fix)
         mixed += [compounds[i] for i in rng.choice(len(compounds), n - len(mixed), replace=False)]
     return tuple(mixed[:n])
 
@@ -507,28 +489,14 @@ _DOUBLING = ("admit", "beg", "clap", "drag", "drop", "grab", "knit", "stop", "wr
 
 
 def plural(noun: str) -> str:
-    """The plural of a noun, of the last part of a compound.
-
-    >>> plural("berry"), plural("school-bus"), plural("child")
-    ('berries', 'school-buses', 'children')
-    """
+    """The plural of a noun, of the last part of a compound."""
     head, dash, last = noun.rpartition("-")
     if last in _UNCOUNTED:
         return noun
     return head + dash + (_IRREGULAR.get(last) or _with_s(last))
 
 
-def third_person(verb: str) -> str:
-    """What he, she or it does now."""
-    return _with_s(verb)
-
-
 def past(verb: str) -> str:
-    """What somebody did.
-
-    >>> past("stop"), past("dance"), past("cry"), past("swim")
-    ('stopped', 'danced', 'cried', 'swam')
-    """
     if verb in _IRREGULAR:
         return _IRREGULAR[verb]
     if verb.endswith("e"):
@@ -562,7 +530,7 @@ _PATTERNS = (
     "we can I the P , and she D the A N for a N in the A N",
 )
 _KIND = {"N": "noun", "P": "noun", "V": "verb", "D": "verb", "I": "verb", "A": "adjective"}
-_INFLECTED = {"P": plural, "V": third_person, "D": past}
+_INFLECTED = {"P": plural, "V": _with_s, "D": past}
 
 
 @dataclass(frozen=True, slots=True)
@@ -583,17 +551,13 @@ class Pool:
 
     @classmethod
     def of(cls, lemmas: Sequence[Lemma], weights: Floats) -> Pool:
-        """Words with their weights."""
         kinds = {lemma.kind for lemma in lemmas}
         places = {kind: [i for i, lemma in enumerate(lemmas) if lemma.kind == kind] for kind in sorted(kinds)}
         sums = {kind: np.cumsum(weights[place]) for kind, place in places.items()}
-        return cls(
-            {kind: tuple(lemmas[i] for i in place) for kind, place in places.items()},
-            {kind: total / total[-1] for kind, total in sums.items()},
-        )
+        own = {kind: tuple(lemmas[i] for i in place) for kind, place in places.items()}
+        return cls(own, {kind: total / total[-1] for kind, total in sums.items()})
 
     def draw(self, kind: str, rng: np.random.Generator) -> Lemma:
-        """A word of a kind."""
         place = np.searchsorted(self.upto[kind], rng.random(), side="right")
         return self.lemmas[kind][min(int(place), len(self.lemmas[kind]) - 1)]
 
@@ -608,19 +572,14 @@ def draw_sentence(words: Pool, rng: np.random.Generator, targets: Pool | None = 
     lemmas: list[Lemma] = []
     for i, slot in enumerate(slots):
         pool = targets if targets is not None and i == target else words
-        lemmas.append(_unused(pool, _KIND[slot], lemmas, rng))
+        for _ in range(5):  # people rarely repeat a content word within a sentence
+            lemma = pool.draw(_KIND[slot], rng)
+            if lemma not in lemmas:
+                break
+        lemmas.append(lemma)
     said = iter(lemmas)
     text = " ".join(_written(part, next(said)) if part in _KIND else part for part in parts)
     return Sentence(text[0].upper() + text[1:].replace(" ,", ",") + ".", tuple(lemmas), target)
-
-
-def _unused(pool: Pool, kind: str, used: list[Lemma], rng: np.random.Generator) -> Lemma:
-    """People rarely repeat a content word within a sentence."""
-    for _ in range(5):
-        lemma = pool.draw(kind, rng)
-        if lemma not in used:
-            break
-    return lemma
 
 
 def _written(slot: str, lemma: Lemma) -> str:

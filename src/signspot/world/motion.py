@@ -127,7 +127,7 @@ def varied(plan: Plan, scales: tuple[float, float, float], rng: np.random.Genera
     """The same strokes as another performance makes them: palm, orientation and fingers each off by a bit."""
     per_number = np.repeat(scales, (3, 3, POSTURE - 6))
     noise = rng.normal(0, 1, (len(plan), 2, POSTURE)) * per_number
-    return _with(plan, first=plan.first + noise, last=plan.last + noise)
+    return replace(plan, first=plan.first + noise, last=plan.last + noise)
 
 
 def reduced(plan: Plan, amounts: Floats, assimilation: float) -> Plan:
@@ -141,21 +141,16 @@ def reduced(plan: Plan, amounts: Floats, assimilation: float) -> Plan:
         posture[..., :3] += 0.5 * by * (_MIDDLE - posture[..., :3]) * (np.abs(plan.moves).sum(1) > 0)[:, None, None]
         posture[1:-1] += assimilation * (neighbour - posture)[1:-1]
         posture[..., 6:] += 0.5 * by * (_RELAXED - posture[..., 6:])
-    return _with(plan, first=first, last=last, axes=plan.axes * (1 - by))
-
-
-def _with(plan: Plan, **changed: Floats | Ints) -> Plan:
-    fields = {name: getattr(plan, name) for name in Plan.__slots__}
-    return Plan(**(fields | changed))
+    return replace(plan, first=first, last=last, axes=plan.axes * (1 - by))
 
 
 def timed(plan: Plan, durations: Ints, gaps: Ints) -> Plan:
     """Give every stroke its frames: `durations` (S,) each, `gaps` (S - 1,) transitions between them."""
     start = np.concatenate([[0], np.cumsum(durations[:-1] + gaps)])
-    return _with(plan, start=start, stop=start + durations)
+    return replace(plan, start=start, stop=start + durations)
 
 
-def gap_distances(plan: Plan) -> Floats:
+def gap_lengths(plan: Plan) -> Floats:
     """(S - 1,) how far the hands travel between strokes, in shoulder widths."""
     distance = np.linalg.norm(plan.first[1:, :, :3] - plan.last[:-1, :, :3], axis=-1).max(axis=1)
     return np.asarray(distance, dtype=np.float64)
@@ -175,10 +170,9 @@ def performed(plan: Plan, signer: Signer, blend_frames: float, rng: np.random.Ge
     postures[inside] = _stroke_postures(plan, stroke[inside], phase[inside], signer)
     postures[~inside] = _transition_postures(plan, stroke[~inside], phase[~inside], signer)
     postures = _styled(_blurred(postures, blend_frames), signer)
-    points = landmarks(postures[:, ::-1] if signer.left_handed else postures, _carriage(n, signer, rng), signer.body,
-                       signer.camera)  # fmt: skip
-    moving = FrameSpan(int(plan.stop[0]), int(plan.start[-1]))
-    return Performance(points, np.zeros(n, dtype=np.float32), signer, moving)
+    shown = postures[:, ::-1] if signer.left_handed else postures
+    points = landmarks(shown, _carriage(n, signer, rng), signer.body, signer.camera)
+    return Performance(points, np.zeros(n, np.float32), signer, FrameSpan(int(plan.stop[0]), int(plan.start[-1])))
 
 
 def mouthed(performance: Performance, words: Sequence[Word | None], spans: Sequence[tuple[int, int]]) -> Performance:
@@ -261,6 +255,5 @@ def _carriage(n: int, signer: Signer, rng: np.random.Generator) -> Carriage:
     """Slow waves of trunk and head, with periods of 1.5 to 6 seconds."""
     periods, phases = rng.uniform(38, 150, (2, 7)), rng.uniform(0, 2 * np.pi, (2, 7))
     waves = np.sin(2 * np.pi * np.arange(n)[:, None, None] / periods + phases).mean(axis=1)
-    scale = signer.sway * np.array((1, 0.25, 0.7, 1.6, 2.0, 2.4, 1.6))
-    moved = waves * scale
+    moved = waves * (signer.sway * np.array((1, 0.25, 0.7, 1.6, 2.0, 2.4, 1.6)))
     return Carriage(moved[:, :3], moved[:, 3], moved[:, 4:])

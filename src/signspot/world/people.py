@@ -100,14 +100,8 @@ def _draw_manner(rng: np.random.Generator, difficulty: Difficulty) -> Manner:
 Colour = tuple[int, int, int]  # red, green, blue in 0..255
 
 _SKINS: tuple[Colour, ...] = (
-    (246, 215, 190),
-    (236, 196, 165),
-    (222, 176, 140),
-    (198, 146, 110),
-    (166, 116, 82),
-    (134, 90, 62),
-    (104, 70, 50),
-)
+    (246, 215, 190), (236, 196, 165), (222, 176, 140), (198, 146, 110), (166, 116, 82), (134, 90, 62), (104, 70, 50),
+)  # fmt: skip
 _HAIRS: tuple[Colour, ...] = ((28, 22, 20), (52, 36, 26), (94, 62, 38), (140, 96, 52), (196, 160, 104), (150, 148, 146))
 _LEAST_CONTRAST = 70.0  # luma steps between hands and clothes, and between clothes and background
 _MOST_DRAWS = 200
@@ -132,8 +126,9 @@ class Appearance:
 
 def random_appearance(rng: np.random.Generator) -> Appearance:
     """A signer whose hands stand out against the clothes, and the clothes against the wall."""
-    skin = _varied(_SKINS[int(rng.integers(len(_SKINS)))], rng)
-    hair = _varied(_HAIRS[int(rng.integers(len(_HAIRS)))], rng)
+    skin, hair = (
+        shaded(some[int(rng.integers(len(some)))], float(rng.uniform(0.95, 1.05))) for some in (_SKINS, _HAIRS)
+    )
     top = _contrasting((skin,), rng, saturation=0.55)
     background = _contrasting((top,), rng, saturation=0.35)
     long_hair, long_sleeves = bool(rng.random() < 0.4), bool(rng.random() < 0.7)
@@ -143,22 +138,14 @@ def random_appearance(rng: np.random.Generator) -> Appearance:
 
 
 def luma(colour: Colour) -> float:
-    """How bright a colour looks, 0..255 (ITU-R BT.601).
-
-    >>> round(luma((255, 255, 255))), round(luma((0, 0, 255)))
-    (255, 29)
-    """
+    """How bright a colour looks, 0..255 (ITU-R BT.601)."""
     red, green, blue = colour
     return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
 @lru_cache(maxsize=4096)  # a person is painted with the same few colours in every frame
 def shaded(colour: Colour, factor: float) -> Colour:
-    """The same colour in more light (`factor` > 1) or less.
-
-    >>> shaded((100, 200, 50), 1.5)
-    (150, 255, 75)
-    """
+    """The same colour in more light (`factor` > 1) or less."""
     red, green, blue = (min(255, max(0, round(part * factor))) for part in colour)
     return red, green, blue
 
@@ -167,10 +154,6 @@ def blended(colour: Colour, other: Colour, share: float) -> Colour:
     """`colour` with a `share` in 0..1 of `other`."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))
     return red, green, blue
-
-
-def _varied(colour: Colour, rng: np.random.Generator) -> Colour:
-    return shaded(colour, float(rng.uniform(0.95, 1.05)))
 
 
 def _contrasting(others: tuple[Colour, ...], rng: np.random.Generator, *, saturation: float) -> Colour:
@@ -255,14 +238,13 @@ def landmarks(postures: Floats, carriage: Carriage, body: Proportions, camera: C
     for side, (hand, elbow) in enumerate(((16, 14), (15, 13))):
         shoulder, bent, points = arm_joints(postures[:, side], body)
         if side:  # the left hand was told as if it were the right
-            shoulder, bent, points = (_mirrored(joints) for joints in (shoulder, bent, points))
+            shoulder, bent, points = (np.asarray(joints * (-1, 1, 1)) for joints in (shoulder, bent, points))
         pose[:, 12 - side], pose[:, elbow], pose[:, hand] = shoulder, bent, points[:, 0]
         pose[:, [18 - side, 20 - side, 22 - side]] = points[:, [17, 5, 3]]
         hands.append(points)
     _fill_trunk(pose, carriage.head, body)
     everything = np.concatenate([pose, hands[1], hands[0]], axis=1)  # left before right
-    seen = _in_picture(everything, carriage, camera)
-    return _as_layout(seen)
+    return _as_layout(_in_picture(everything, carriage, camera))
 
 
 def arm_joints(posture: Floats, body: Proportions) -> tuple[Floats, Floats, Floats]:
@@ -271,7 +253,8 @@ def arm_joints(posture: Floats, body: Proportions) -> tuple[Floats, Floats, Floa
     palm = turned(np.broadcast_to(np.array(_PALM) * body.hand, (len(posture), 1, 3)), posture[:, 3:6])[:, 0]
     shoulder = np.broadcast_to(np.array((-0.5, 0.0, 0.0)), (len(posture), 3))
     reach = posture[:, :3] - palm - shoulder
-    reach[:, 2] = -_NEAREST - _softened(-reach[:, 2] - _NEAREST)
+    # About the distance before the nearest place where it is positive, and about 0 where it is not.
+    reach[:, 2] = -_NEAREST - np.logaddexp(0, (-reach[:, 2] - _NEAREST) / 0.06) * 0.06
     length = _length(reach)
     longest = (body.upper_arm + body.forearm) * _REACH
     shortest = abs(body.upper_arm - body.forearm) + 0.12
@@ -370,15 +353,6 @@ def _as_layout(points: Floats) -> FloatArray:
         begin = POSE_NUMBERS + hand * HAND_NUMBERS
         frames[:, begin : begin + HAND_NUMBERS] = joints.reshape(-1, HAND_NUMBERS)
     return frames
-
-
-def _softened(distance: Floats) -> Floats:
-    """About the distance where it is positive, and about 0 where it is not."""
-    return np.asarray(np.logaddexp(0, distance / 0.06) * 0.06, dtype=np.float64)
-
-
-def _mirrored(points: Floats) -> Floats:
-    return np.asarray(points * (-1, 1, 1))
 
 
 def _length(vectors: Floats) -> Floats:

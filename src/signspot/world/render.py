@@ -2,16 +2,13 @@
 
 Frames are painted with Pillow at three times their size and then reduced, which smooths every edge. The same landmarks,
 appearance and scene give the same bytes. Nothing but the shapes of some frames and one picture is held.
-
->>> frames = render_frames(points, mouth, appearance)                                           # doctest: +SKIP
->>> next(frames).shape                                                                          # doctest: +SKIP
-(256, 256, 3)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -19,7 +16,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from signspot.domain.recordings import Entry
-from signspot.domain.time import FRAME_MS, FrameSpan
+from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import LANDMARK_DIM, FloatArray, Pixels
 from signspot.figures.sheets import SheetRow, contact_sheet
 from signspot.files.atomic import atomic_output
@@ -70,9 +67,8 @@ def _figures(points: FloatArray, mouth: FloatArray, placement: Placement, side: 
         pose, left, right = split(placement.apply(points[first : first + _TOGETHER]))
         openings = mouth[first : first + _TOGETHER].astype(np.float64)
         in_blink = (np.arange(first, first + len(pose)) % _BLINK_EVERY - _BLINK_FROM) % _BLINK_EVERY
-        yield Figures(
-            pose[..., :3] * side, (left * side, right * side), openings, in_blink < _BLINK_FRAMES, proportions
-        )
+        closed = in_blink < _BLINK_FRAMES
+        yield Figures(pose[..., :3] * side, (left * side, right * side), openings, closed, proportions)
 
 
 # What is behind the signer: a plain studio wall, or a moving broadcast beside whom the signer stands.
@@ -146,7 +142,6 @@ class Broadcast:
     placement: Placement = Placement(0.24, 0.12, 0.9)
 
     def backdrops(self, side: int) -> Iterator[Image.Image]:
-        """The programme, the same for the same seed."""
         rng, picture = np.random.default_rng(self.seed), Image.new("RGB", (side, side))
         while True:
             yield from _shot(rng, picture)
@@ -175,7 +170,10 @@ def _shot(rng: np.random.Generator, picture: Image.Image) -> Iterator[Image.Imag
     panorama = _panorama(rng, side)
     room = panorama.width - side
     start, end = (room * rng.random(2)).tolist()
-    movers = [_mover(rng) for _ in range(int(rng.integers(2, 5)))]
+    movers = []
+    for _ in range(int(rng.integers(2, 5))):
+        x, y, width, height, speed = (rng.random(5) * (1.6, 0.6, 0.08, 0.12, 0.03)).tolist()
+        movers.append(_Mover(x, 0.3 + y, 0.03 + width, 0.04 + height, speed - 0.015, _some_colour(rng)))
     for frame in range(length):
         left = round(start + (end - start) * frame / length)
         picture.paste(panorama, (-left, 0))
@@ -183,11 +181,6 @@ def _shot(rng: np.random.Generator, picture: Image.Image) -> Iterator[Image.Imag
         for mover in movers:
             mover.paint(draw, frame, side)
         yield picture
-
-
-def _mover(rng: np.random.Generator) -> _Mover:
-    x, y, width, height, speed = (rng.random(5) * (1.6, 0.6, 0.08, 0.12, 0.03)).tolist()
-    return _Mover(x, 0.3 + y, 0.03 + width, 0.04 + height, speed - 0.015, _some_colour(rng))
 
 
 def _panorama(rng: np.random.Generator, side: int) -> Image.Image:
@@ -223,21 +216,24 @@ def write_preview(world: World, folder: Path, *, n_entries: int = 8, n_pairs: in
     """Write entries.png, minimal-pairs.png, dictionary.gif and continuous.gif into `folder`."""
     entries = world.dictionary_entries()
     some = entries[:: max(1, len(entries) // n_entries)][:n_entries]
+    first = {entry.type_id: entry for entry in reversed(entries)}
+    pairs = [(first[a], first[b]) for a, b in world.lexicon.minimal_pairs if a in first and b in first]
     sheets = {
         "entries.png": [_row(world, entry, entry.entry_id) for entry in some],
-        "minimal-pairs.png": [row for pair in _minimal_pairs(world, entries)[:n_pairs] for row in _pair(world, pair)],
+        "minimal-pairs.png": [row for pair in pairs[:n_pairs] for row in _pair(world, pair)],
     }
-    written = [_sheet(rows, folder / name) for name, rows in sheets.items() if rows]
+    written = []
+    for name, rows in sheets.items():
+        if rows:
+            written.append(folder / name)
+            sheet = Image.fromarray(contact_sheet(rows, columns=7, tile_height=112))
+            with atomic_output(folder / name, overwrite=True) as temporary:
+                sheet.save(temporary, format="PNG", optimize=True)
     clip = world.perform_entry(some[0])
     episode = world.perform_episode(world.episodes("test")[0]).performance
     written.append(_moving(_preview_frames(clip, None), folder / "dictionary.gif"))
     written.append(_moving(_preview_frames(episode, Broadcast(world.seed), _EPISODE_FRAMES), folder / "continuous.gif"))
     return tuple(written)
-
-
-def _minimal_pairs(world: World, entries: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
-    first = {entry.type_id: entry for entry in reversed(entries)}
-    return [(first[one], first[other]) for one, other in world.lexicon.minimal_pairs if one in first and other in first]
 
 
 def _pair(world: World, pair: tuple[Entry, Entry]) -> Iterator[SheetRow]:
@@ -249,8 +245,7 @@ def _pair(world: World, pair: tuple[Entry, Entry]) -> Iterator[SheetRow]:
 def _row(world: World, entry: Entry, title: str) -> SheetRow:
     clip = world.perform_entry(entry)
     frames = list(_preview_frames(clip, Studio(clip.signer.appearance.background, _CLOSE)))
-    moving: FrameSpan = clip.moving
-    return SheetRow(title, frames[moving.start : moving.stop])
+    return SheetRow(title, frames[clip.moving.start : clip.moving.stop])
 
 
 def _preview_frames(performance: Performance, scene: Scene | None, n_frames: int | None = None) -> Iterator[Pixels]:
@@ -258,26 +253,9 @@ def _preview_frames(performance: Performance, scene: Scene | None, n_frames: int
     return render_frames(points, mouth, performance.signer.appearance, scene, side=_SIDE)
 
 
-def _sheet(rows: list[SheetRow], path: Path) -> Path:
-    with atomic_output(path, overwrite=True) as temporary:
-        Image.fromarray(contact_sheet(rows, columns=7, tile_height=112)).save(temporary, format="PNG", optimize=True)
-    return path
-
-
 def _moving(frames: Iterator[Pixels], path: Path) -> Path:
-    pictures = [
-        Image.fromarray(pixels).convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
-        for number, pixels in enumerate(frames)
-        if number % _EVERY == 0
-    ]
+    pictures = map(Image.fromarray, islice(frames, 0, None, _EVERY))
+    first, *rest = (picture.convert("P", palette=Image.Palette.ADAPTIVE, colors=64) for picture in pictures)
     with atomic_output(path, overwrite=True) as temporary:
-        pictures[0].save(
-            temporary,
-            format="GIF",
-            save_all=True,
-            append_images=pictures[1:],
-            duration=FRAME_MS * _EVERY,
-            loop=0,
-            optimize=True,
-        )
+        first.save(temporary, save_all=True, append_images=rest, duration=FRAME_MS * _EVERY, loop=0, optimize=True)
     return path

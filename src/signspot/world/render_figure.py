@@ -235,19 +235,15 @@ class Figures:
 
     def only(self, frames: Frames) -> Figures:
         left, right = self.hands
-        hands = (left[frames], right[frames])
-        return replace(
-            self, pose=self.pose[frames], hands=hands, mouth=self.mouth[frames], eyes_closed=self.eyes_closed[frames]
-        )
+        pose, mouth, closed = self.pose[frames], self.mouth[frames], self.eyes_closed[frames]
+        return replace(self, pose=pose, hands=(left[frames], right[frames]), mouth=mouth, eyes_closed=closed)
 
 
 def split(points: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """(n, 258) -> pose (n, 33, 4), left hand (n, 21, 3), right hand (n, 21, 3)."""
-    wide = points.astype(np.float64)
-    n_frames = len(points)
-    pose = wide[:, : 4 * N_POSE].reshape(n_frames, N_POSE, 4)
-    left, right = (wide[:, part].reshape(n_frames, N_HAND, 3) for part in (_LEFT_HAND, _RIGHT_HAND))
-    return pose, left, right
+    wide, n = points.astype(np.float64), len(points)
+    left, right = (wide[:, part].reshape(n, N_HAND, 3) for part in (_LEFT_HAND, _RIGHT_HAND))
+    return wide[:, : 4 * N_POSE].reshape(n, N_POSE, 4), left, right
 
 
 def _typical(vectors: npt.NDArray[np.float64], share: float = 0.5) -> float:
@@ -271,15 +267,10 @@ _N_LIMBS, _FIRST = len(_LIMBS), len(_PALM_LIMBS)
 _PARTS = [slice(0, _FIRST)]
 _PARTS += [slice(_FIRST + 3 * f + a, _FIRST + 3 * f + b) for f in range(_N_FINGERS) for a, b in ((0, 1), (1, 3))]
 # All sizes in lengths of the palm, from the wrist to the root of the middle finger.
-_FINGER_RADII = np.array(
-    [
-        (0.15, 0.13, 0.11, 0.088),
-        (0.112, 0.1, 0.09, 0.078),
-        (0.115, 0.104, 0.093, 0.08),
-        (0.11, 0.098, 0.088, 0.076),
-        (0.1, 0.086, 0.077, 0.068),
-    ]
-)
+_FINGER_RADII = np.array([
+    (0.15, 0.13, 0.11, 0.088), (0.112, 0.1, 0.09, 0.078), (0.115, 0.104, 0.093, 0.08), (0.11, 0.098, 0.088, 0.076),
+    (0.1, 0.086, 0.077, 0.068),
+])  # fmt: skip
 _START_RADII = np.array([*(0.17 if start == 0 else 0.115 for start, _ in _PALM_LIMBS), *_FINGER_RADII[:, :-1].ravel()])
 _END_RADII = np.array([*(0.115 for _ in _PALM_LIMBS), *_FINGER_RADII[:, 1:].ravel()])
 _FINGER_LINE = 0.036
@@ -378,23 +369,9 @@ _CIRCLE_COS, _CIRCLE_SIN = np.cos(_CIRCLE), np.sin(_CIRCLE)
 LIGHT = np.array([-0.55, -0.83])  # where it comes from, in the picture
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One coat of a rounded limb: a narrower strip nearer to the light is brighter."""
-
-    width: float  # of the limb's
-    shift: float  # toward the light, in limb radii
-    brightness: float
-
-
-LIMB_LAYERS = (
-    Layer(1.0, 0.0, 0.4),  # the line around it
-    Layer(1.0, 0.0, 0.7),
-    Layer(0.86, 0.07, 0.84),
-    Layer(0.68, 0.14, 0.95),
-    Layer(0.4, 0.26, 1.05),
-)
-_WIDTHS, _SHIFTS = (np.array([getattr(layer, name) for layer in LIMB_LAYERS]) for name in ("width", "shift"))
+# Coats of a rounded limb: width, shift toward the light in limb radii, brightness. The first is the line around it.
+_COATS = ((1.0, 0.0, 0.4), (1.0, 0.0, 0.7), (0.86, 0.07, 0.84), (0.68, 0.14, 0.95), (0.4, 0.26, 1.05))
+_WIDTHS, _SHIFTS, _ = np.array(_COATS).T
 
 
 def capsules(starts: Points, ends: Points, start_radii: Points, end_radii: Points) -> Points:
@@ -446,8 +423,8 @@ class Canvas:
         coats[:, :2, 0] += root_gap * (joints[:, 1] - joints[:, 0])[:, None]
         widths = _WIDTHS[:, None] * radii
         widths[0] += outline
-        for number, layer in enumerate(LIMB_LAYERS):
-            coat, width, coat_colour = coats[:, number], widths[number], shaded(colour, layer.brightness)
+        for number, (_, _, brightness) in enumerate(_COATS):
+            coat, width, coat_colour = coats[:, number], widths[number], shaded(colour, brightness)
             shapes = capsules(coat[:, :-1], coat[:, 1:], width[:-1], width[1:])
             for strokes, shape in zip(self.strokes, flat(shapes), strict=True):
                 strokes += [(one, coat_colour) for one in shape]

@@ -71,60 +71,29 @@ PRESETS = {
     preset.name: preset
     for preset in (
         Preset(
-            name="demo",
-            n_words=60,
-            n_annotated=60,
-            n_test_words=15,
-            n_dictionary_signers=12,
-            n_train_signers=4,
-            n_test_signers=2,
-            train_episodes=4,
-            test_episodes=2,
-            subtitles_per_episode=25,
+            name="demo", n_words=60, n_annotated=60, n_test_words=15, n_dictionary_signers=12, n_train_signers=4,
+            n_test_signers=2, train_episodes=4, test_episodes=2, subtitles_per_episode=25,
         ),
         Preset(
-            name="small",
-            n_words=300,
-            n_annotated=260,
-            n_test_words=65,
-            n_dictionary_signers=40,
-            n_train_signers=12,
-            n_test_signers=4,
-            train_episodes=60,
-            test_episodes=8,
-            subtitles_per_episode=50,
+            name="small", n_words=300, n_annotated=260, n_test_words=65, n_dictionary_signers=40, n_train_signers=12,
+            n_test_signers=4, train_episodes=60, test_episodes=8, subtitles_per_episode=50,
         ),
         Preset(
-            name="paper",
-            n_words=9283,
-            n_annotated=1064,
-            n_test_words=264,
-            n_dictionary_signers=148,
-            n_train_signers=32,
-            n_test_signers=8,
-            train_episodes=891,
-            test_episodes=32,
-            subtitles_per_episode=100,
+            name="paper", n_words=9283, n_annotated=1064, n_test_words=264, n_dictionary_signers=148,
+            n_train_signers=32, n_test_signers=8, train_episodes=891, test_episodes=32, subtitles_per_episode=100,
         ),
     )
-}
+}  # fmt: skip
 
 
 def preset_named(name: str) -> Preset:
     if name not in PRESETS:
-        raise InputError(name, "is no preset of the world", f"choose one of {', '.join(PRESETS)}")
+        raise InputError(name, "is not a preset of the world", f"choose one of {', '.join(PRESETS)}")
     return PRESETS[name]
 
 
-# Chance with names: the same seed and the same key give the same numbers, whatever else was drawn before.
-
-
 def chance(seed: int, *key: str | int) -> np.random.Generator:
-    """A generator of its own for everything that has a name, such as ("episode", 7).
-
-    >>> chance(1, "episode", 7).integers(100) == chance(1, "episode", 7).integers(100)
-    np.True_
-    """
+    """A generator of its own for each key, such as ("episode", 7), whatever else was drawn before."""
     parts = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in key]
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(parts)))
 
@@ -138,11 +107,7 @@ def spread_counts(n: int, mean: float, most: int, rng: np.random.Generator) -> n
     low, high = 1e-9, 50.0
     for _ in range(60):  # the ceiling of `most` pulls the mean down, so the parameter is searched for
         middle = (low + high) / 2
-        counts = _geometric(quantiles, middle, most)
+        beyond = np.floor(np.log1p(-quantiles) / np.log(middle / (1 + middle)))
+        counts = np.minimum(1 + beyond, most).astype(np.int64)
         low, high = (middle, high) if counts.mean() < mean else (low, middle)
     return rng.permutation(counts)
-
-
-def _geometric(quantiles: npt.NDArray[np.float64], excess: float, most: int) -> npt.NDArray[np.int64]:
-    beyond = np.floor(np.log1p(-quantiles) / np.log(excess / (1 + excess)))
-    return np.asarray(np.minimum(1 + beyond, most).astype(np.int64))

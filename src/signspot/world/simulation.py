@@ -6,7 +6,7 @@ Nothing is stored: every entry and every episode is performed when asked for, an
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
 from signspot.world.broadcast import EpisodePerformance, Newsroom, perform_episode
 from signspot.world.lexicon import LANGUAGE, Lemma, Lexicon, Pool, build_lexicon, english_lemmas
-from signspot.world.motion import Performance, gap_distances, mouthed, performed, strokes_of, timed, varied
+from signspot.world.motion import Performance, gap_lengths, mouthed, performed, strokes_of, timed, varied
 from signspot.world.people import HAND_NUMBERS, POSE_NUMBERS, Signer, draw_signer
 from signspot.world.settings import Difficulty, Preset, chance, spread_counts
 
@@ -79,17 +79,10 @@ class World:
             for number, (sense, signer) in enumerate(zip(shown, signers.tolist(), strict=True), start=1):
                 name = f"{lemma.word}_{number}" if language == LANGUAGE else f"{language}_{lemma.word}_{number}"
                 signer_id = f"dictionary-{signer:03}"
-                entries.append(
-                    Entry(
-                        entry_id=name,
-                        word=lemma.word,
-                        variant=sense.variant,
-                        signer=SignerName(signer_id, self.signer(signer_id).left_handed),
-                        language=language,
-                        region=_REGIONS[int(sense.variant) - 1],
-                        type_id=sense.form_id,
-                    )
-                )
+                person = SignerName(signer_id, self.signer(signer_id).left_handed)
+                region, form_id = _REGIONS[int(sense.variant) - 1], sense.form_id
+                entry = Entry(entry_id=name, word=lemma.word, variant=sense.variant, signer=person)
+                entries.append(replace(entry, language=language, region=region, type_id=form_id))
         return tuple(entries)
 
     def signer(self, signer_id: str) -> Signer:
@@ -97,13 +90,13 @@ class World:
         last = {"dictionary": self.preset.n_dictionary_signers, "train": self.preset.n_train_signers,
                 "test": self.preset.n_test_signers}.get(kind, 0)  # fmt: skip
         if not number.isdecimal() or int(number) >= last:
-            raise InputError(signer_id, "is no signer of this world", f"there are {kind}-000 to {kind}-{last - 1:03}")
+            raise InputError(signer_id, "is not in this world", f"there are {kind}-000 to {kind}-{last - 1:03}")
         return draw_signer(signer_id, self.seed, self.preset.difficulty, filmed_aside=kind != "dictionary")
 
     def perform_entry(self, entry: Entry) -> Performance:
         """Sign a dictionary entry: slow and full, with still ends (Paper 4.1: 78 frames, 56 of them moving)."""
         if entry.type_id not in self.lexicon.forms or entry.signer is None:
-            raise InputError(entry.entry_id, "is no entry of this world", "take one of dictionary_entries()")
+            raise InputError(entry.entry_id, "is not in this world", "take one of dictionary_entries()")
         rng = chance(self.seed, "entry", entry.entry_id)
         signer = self.signer(entry.signer.signer_id)
         form = self.lexicon.forms[entry.type_id]
@@ -114,7 +107,7 @@ class World:
         durations = np.rint(rng.normal(37, 4, n) * signer.tempo * (1.0 if n == 1 else 0.5))
         durations += 2 * (plan.repetitions[1:-1] - 1)
         ends = np.clip(np.rint(rng.normal(11, 4, 2)), 3, 22)
-        gaps = np.rint(4 + 3.2 * gap_distances(plan)).astype(np.int64)
+        gaps = np.rint(4 + 3.2 * gap_lengths(plan)).astype(np.int64)
         plan = timed(plan, np.concatenate([ends[:1], np.maximum(durations, 12), ends[1:]]).astype(np.int64), gaps)
         span = int(plan.start[1]), int(plan.stop[-2])
         return mouthed(performed(plan, signer, _DICTIONARY_BLEND, rng), [entry.word], [span])
@@ -123,13 +116,13 @@ class World:
         """The ids of the episodes of "train" or "test"."""
         counts = {"train": self.preset.train_episodes, "test": self.preset.test_episodes}
         if split not in counts:
-            raise InputError(split, "is no split of the world", "choose train or test")
+            raise InputError(split, "is not a split of the world", "choose train or test")
         return tuple(f"{split}-{number:04}" for number in range(counts[split]))
 
     def perform_episode(self, episode_id: str) -> EpisodePerformance:
         split, _, number = episode_id.partition("-")
         if episode_id not in self.episodes(split):
-            raise InputError(episode_id, "is no episode of this world", "take one of episodes()")
+            raise InputError(episode_id, "is not in this world", "take one of episodes()")
         rng = chance(self.seed, "episode", episode_id)
         n_signers = self.preset.n_test_signers if split == "test" else self.preset.n_train_signers
         signer = self.signer(f"{split}-{int(number) % n_signers:03}")
