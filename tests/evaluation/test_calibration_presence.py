@@ -16,8 +16,8 @@ from signspot.errors import InputError
 from signspot.evaluation.calibration import (
     Calibration,
     PresenceFit,
+    _fit_isotonic,
     absence_of,
-    fit_isotonic,
     fit_logistic,
     fit_presence,
     probabilities,
@@ -62,7 +62,7 @@ def test_pools_are_those_of_exact_fractions(candidates: list[tuple[int, bool]]) 
             later, before = pools.pop(), pools.pop()
             pools.append((before[0] + later[0], before[1] + later[1]))
     odds, truth = np.array([one for one, _ in candidates], np.float64), np.array([one for _, one in candidates])
-    fit = fit_isotonic(odds, truth)
+    fit = _fit_isotonic(odds, truth)
     assert fit.probability == pytest.approx([right / len(levels) for right, levels in pools], abs=1e-9)
     assert fit.log_odds == pytest.approx([sum(levels) / len(levels) for _, levels in pools], abs=1e-9)
 
@@ -73,13 +73,13 @@ def test_the_isotonic_fit_is_that_of_scikit_learn() -> None:
     odds = fit_logistic(columns, right).log_odds(columns)
     order = np.argsort(odds, kind="stable")
     theirs = isotonic.isotonic_regression(right[order].astype(np.float64))
-    assert fit_isotonic(odds, right).probability == pytest.approx(theirs[np.diff(theirs, prepend=-1) > 1e-9], abs=1e-9)
+    assert _fit_isotonic(odds, right).probability == pytest.approx(theirs[np.diff(theirs, prepend=-1) > 1e-9], abs=1e-9)
 
 
 def test_an_isotonic_fit_repairs_log_odds_that_promise_too_much() -> None:
     columns, right = examples()
     too_sure = 4 * fit_logistic(columns, right).log_odds(columns)
-    fit = fit_isotonic(too_sure, right)
+    fit = _fit_isotonic(too_sure, right)
     repaired = np.interp(too_sure, fit.log_odds, fit.probability)
     assert reliability(probabilities(too_sure), right).expected_error > 0.05
     assert reliability(repaired, right).expected_error < 0.02

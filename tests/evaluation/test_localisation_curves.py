@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import Bools
 from signspot.errors import InputError
-from signspot.evaluation.localisation import Footage, detection_curve, false_alarms_per_hour, spotting_benchmark
+from signspot.evaluation.localisation import Footage, _detection_curve, false_alarms_per_hour, spotting_benchmark
 
 detections = st.lists(st.tuples(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 0.75, 1.0]), st.booleans()), max_size=15)
 
@@ -19,7 +19,7 @@ def test_the_counts_at_a_threshold_are_the_detections_at_or_above_it(
     judged: list[tuple[float, bool]], n_missed: int
 ) -> None:
     n_positives = sum(right for _, right in judged) + n_missed
-    curve = detection_curve([s for s, _ in judged], [r for _, r in judged], n_positives)
+    curve = _detection_curve([s for s, _ in judged], [r for _, r in judged], n_positives)
     assert curve.thresholds.tolist() == sorted({s for s, _ in judged}, reverse=True)
     for threshold, n_right, n_wrong in zip(curve.thresholds, curve.n_right, curve.n_wrong, strict=True):
         assert n_right == sum(right and score >= threshold for score, right in judged)
@@ -31,7 +31,7 @@ def test_the_counts_at_a_threshold_are_the_detections_at_or_above_it(
 def test_precision_recall_and_ap_agree_with_scikit_learn_ties_included(seed: int, decimals: int) -> None:
     rng = np.random.default_rng(seed)
     scores, right = rng.normal(size=300).round(decimals), rng.random(300) < 0.2
-    curve = detection_curve(scores, right)
+    curve = _detection_curve(scores, right)
     precision, recall, thresholds = precision_recall_curve(right, scores)
     assert curve.thresholds == pytest.approx(thresholds[::-1])
     assert curve.precision == pytest.approx(precision[-2::-1], abs=1e-9)
@@ -40,7 +40,7 @@ def test_precision_recall_and_ap_agree_with_scikit_learn_ties_included(seed: int
 
 
 def test_a_curve_computed_by_hand() -> None:
-    curve = detection_curve([0.9, 0.8, 0.8, 0.3], [True, True, False, False], n_positives=4)
+    curve = _detection_curve([0.9, 0.8, 0.8, 0.3], [True, True, False, False], n_positives=4)
     assert curve.thresholds.tolist() == [0.9, 0.8, 0.3]
     assert curve.precision == pytest.approx([1, 2 / 3, 1 / 2])
     assert curve.recall == pytest.approx([1 / 4, 1 / 2, 1 / 2])
@@ -53,18 +53,18 @@ def test_a_curve_computed_by_hand() -> None:
 
 
 def test_nothing_detected_finds_nothing() -> None:
-    curve = detection_curve([], [], n_positives=3)
+    curve = _detection_curve([], [], n_positives=3)
     assert (len(curve.thresholds), curve.average_precision, curve.recall_at_precision(0.5)) == (0, 0.0, 0.0)
-    assert detection_curve([0.5], [False]).average_precision == 0.0
+    assert _detection_curve([0.5], [False]).average_precision == 0.0
 
 
 def test_impossible_counts_are_refused() -> None:
     with pytest.raises(InputError, match="2 right detections of 1 signs"):
-        detection_curve([0.1, 0.2], [True, True], n_positives=1)
+        _detection_curve([0.1, 0.2], [True, True], n_positives=1)
     with pytest.raises(InputError, match="one number and one truth"):
-        detection_curve([np.nan], [True])
+        _detection_curve([np.nan], [True])
     with pytest.raises(InputError, match="0 hours"):
-        false_alarms_per_hour(detection_curve([0.5], [True]), 0)
+        false_alarms_per_hour(_detection_curve([0.5], [True]), 0)
 
 
 def footage(rng: np.random.Generator, n_windows: int = 200, n_classes: int = 70) -> Footage:

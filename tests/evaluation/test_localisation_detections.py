@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.domain.tracks import FloatArray
-from signspot.evaluation.localisation import Footage, claimed, footage_curve, peak_windows
+from signspot.evaluation.localisation import Footage, _peak_windows, claimed, footage_curve
 
 CURVES = st.lists(st.sampled_from([-np.inf, -0.5, 0.0, 0.25, 0.5, 1.0]), max_size=30)
 
@@ -20,12 +20,12 @@ def test_peaks_are_those_a_loop_finds(values: list[float], reach: int) -> None:
         and all(value >= other for other in values[place + 1 : place + 1 + reach])
         for place, value in enumerate(values)
     ]
-    assert peak_windows(curve[:, None], reach)[:, 0].tolist() == expected
+    assert _peak_windows(curve[:, None], reach)[:, 0].tolist() == expected
 
 
 @given(CURVES, st.integers(1, 6))
 def test_peaks_are_never_nearer_than_the_reach(values: list[float], reach: int) -> None:
-    peaks = np.flatnonzero(peak_windows(np.array(values, np.float32)[:, None], reach)[:, 0])
+    peaks = np.flatnonzero(_peak_windows(np.array(values, np.float32)[:, None], reach)[:, 0])
     assert (np.diff(peaks) > reach).all()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.time import MillisSpan
 from signspot.errors import InputError
-from signspot.evaluation.overlap import THRESHOLDS_PERCENT, SignSpan, overlap_scores
+from signspot.evaluation.overlap import _THRESHOLDS_PERCENT, SignSpan, overlap_scores
 
 
 def sign(number: int, start: int, stop: int) -> SignSpan:
@@ -47,7 +47,7 @@ def test_optimal_matching_finds_as_many_as_trying_everything(
     annotated: dict[str, list[SignSpan]], found: dict[str, list[SignSpan]]
 ) -> None:
     scores = overlap_scores(annotated, found)
-    for column, percent in enumerate(THRESHOLDS_PERCENT):
+    for column, percent in enumerate(_THRESHOLDS_PERCENT):
         expected = sum(most_matches(annotated.get(v, []), found.get(v, []), percent) for v in "ab")
         assert scores.true_positives[:, column].sum() == expected
     greedy = overlap_scores(annotated, found, matching="greedy")
@@ -70,7 +70,7 @@ def test_nothing_depends_on_the_order(annotated: dict[str, list[SignSpan]], foun
 
 
 def test_there_are_13_thresholds_from_20_to_80_per_cent() -> None:
-    assert THRESHOLDS_PERCENT == (20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80)
+    assert _THRESHOLDS_PERCENT == (20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80)
 
 
 def test_a_case_computed_by_hand() -> None:
@@ -89,9 +89,9 @@ def test_a_case_computed_by_hand() -> None:
 
 
 def test_an_overlap_of_exactly_the_threshold_counts() -> None:
-    for percent in THRESHOLDS_PERCENT:
+    for percent in _THRESHOLDS_PERCENT:
         scores = overlap_scores({"v": [sign(0, 0, 100)]}, {"v": [sign(0, 0, percent)]})
-        assert scores.true_positives[0].sum() == THRESHOLDS_PERCENT.index(percent) + 1
+        assert scores.true_positives[0].sum() == _THRESHOLDS_PERCENT.index(percent) + 1
 
 
 def test_greedy_and_optimal_differ_where_spans_of_a_class_overlap() -> None:

@@ -188,7 +188,7 @@ def test_the_suffix_chooses_the_format_and_equal_answers_give_equal_bytes(
 def test_of_many_words_the_first_are_drawn_and_the_title_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plot, "MAX_PANELS", 3)
+    monkeypatch.setattr(plot, "_MAX_PANELS", 3)
     texts = said(video_answer({f"word{n}": [] for n in range(5)}), tmp_path)
     assert "news.mp4 · 0:20 · 3 of 5 words shown" in texts
     assert "word2" in texts and "word3" not in texts

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from signspot.errors import FormatError
 from signspot.files.intake import MAX_FILE_BYTES
-from signspot.files.json import MAX_DEPTH, MAX_VALUES, parse_json, read_json, write_json
+from signspot.files.json import _MAX_VALUES, MAX_DEPTH, parse_json, read_json, write_json
 
 numbers = st.integers(-(10**17), 10**17) | st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -79,7 +79,7 @@ def test_brackets_in_texts_are_no_levels() -> None:
         (b"", "not valid JSON"),
         (b"[1,]", "not valid JSON"),
         (b"[1] 2", "not valid JSON"),
-        (b"[" + b"0," * MAX_VALUES + b"0]", "5 million values"),
+        (b"[" + b"0," * _MAX_VALUES + b"0]", "5 million values"),
     ],
 )
 def test_bad_json_is_refused_with_its_reason(content: bytes, words: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from signspot.errors import FormatError, SubtitleError
-from signspot.files.xml import MAX_DEPTH, MAX_NODES, parse_xml
+from signspot.files.xml import _MAX_NODES, MAX_DEPTH, parse_xml
 from signspot.files.xml import MAX_XML_BYTES as MAX_BYTES
 
 LAUGHS = (
@@ -79,7 +79,7 @@ def test_too_many_bytes_and_too_many_nodes_are_refused_before_a_tree_is_built() 
     started = time.process_time()
     with pytest.raises(FormatError, match="larger than 100 MB"):
         parse_xml(b"<a>" + b" " * MAX_BYTES, "a.xml", FormatError)
-    for crowd in (b"<a>" + b"<b/>" * MAX_NODES + b"</a>", b"<a " + b"b=''" * MAX_NODES + b"/>"):
+    for crowd in (b"<a>" + b"<b/>" * _MAX_NODES + b"</a>", b"<a " + b"b=''" * _MAX_NODES + b"/>"):
         with pytest.raises(FormatError, match="more than 5,000,000 XML nodes"):
             parse_xml(crowd, "a.xml", FormatError)
     assert time.process_time() - started < 2

@@ -15,11 +15,11 @@ from signspot.formats import bobsl as bsl1k
 from signspot.formats.bobsl import (
     ReleasedCorpus,
     SplitAnnotations,
+    _read_bsl1k_subtitles,
+    _read_splits,
+    _read_vocabulary,
     import_corpus,
-    read_bsl1k_subtitles,
     read_released,
-    read_splits,
-    read_vocabulary,
 )
 from signspot.stores.corpus import read_corpus
 from signspot.text.subtitles import read_subtitles
@@ -100,26 +100,26 @@ def test_the_clips_of_info_are_the_same_annotations(quick: Quick) -> None:
 
 
 def test_both_layouts_of_subtitles_are_read_in_the_order_of_time(quick: Quick) -> None:
-    assert quick(SPLIT_SUBTITLES, read_bsl1k_subtitles) == {
+    assert quick(SPLIT_SUBTITLES, _read_bsl1k_subtitles) == {
         "show--one": (Subtitle(span(500, 1040), "Yes --> no Stop"), Subtitle(span(2000, 3500), "An apple & a <pear>"))
     }
     expected = {"show--one": (Subtitle(span(500, 1040), "Yes"), Subtitle(span(2000, 3500), "An apple"))}
-    assert quick(RAW_SUBTITLES, read_bsl1k_subtitles) == expected
+    assert quick(RAW_SUBTITLES, _read_bsl1k_subtitles) == expected
 
 
 def test_the_id_of_a_word_is_its_position(quick: Quick) -> None:
-    assert quick(VOCABULARY, read_vocabulary).words == ("apple", "grey", "yoghurt")  # type: ignore[attr-defined]
+    assert quick(VOCABULARY, _read_vocabulary).words == ("apple", "grey", "yoghurt")  # type: ignore[attr-defined]
     for ids in ({"apple": 1}, {"apple": 99}, {"apple": -1}):
         with pytest.raises(FormatError, match="words_to_id/apple is not the position of the word"):
-            quick({**VOCABULARY, "words_to_id": ids}, read_vocabulary)
+            quick({**VOCABULARY, "words_to_id": ids}, _read_vocabulary)
     with pytest.raises(FormatError, match="names each word once"):
-        quick({"words": ["a", "A"]}, read_vocabulary)
+        quick({"words": ["a", "A"]}, _read_vocabulary)
 
 
 def test_the_split_of_an_episode_is_one(quick: Quick) -> None:
-    assert quick(SPLITS, read_splits) == {"show--one": "train", "show--two": "train", "news--three": "test"}
+    assert quick(SPLITS, _read_splits) == {"show--one": "train", "show--two": "train", "news--three": "test"}
     with pytest.raises(FormatError, match=r"test\[0\] is in two splits: 'show/one'"):
-        quick({**SPLITS, "test": ["show/one"]}, read_splits)
+        quick({**SPLITS, "test": ["show/one"]}, _read_splits)
 
 
 @pytest.fixture
@@ -172,15 +172,15 @@ def test_an_imported_corpus_reads_like_any_other(tmp_path: Path, files: Released
     [
         (read_annotations, {"videos": {"name": ["x.mp4"]}}, "videos has no field 'word'"),
         (read_annotations, {"train": {"a": {"names": ["x"], "times": [1, 2]}}}, "train/a/times has 2 values"),
-        (read_bsl1k_subtitles, {"a": [{"start": 2, "end": 1, "span": {"text": "x"}}]}, r"a\[0\]/end lies before"),
-        (read_bsl1k_subtitles, {"a": [{"start": 2, "end": 3}]}, r"a\[0\] has no field 'span'"),
+        (_read_bsl1k_subtitles, {"a": [{"start": 2, "end": 1, "span": {"text": "x"}}]}, r"a\[0\]/end lies before"),
+        (_read_bsl1k_subtitles, {"a": [{"start": 2, "end": 3}]}, r"a\[0\] has no field 'span'"),
         (
-            read_bsl1k_subtitles,
+            _read_bsl1k_subtitles,
             {"../../x": [{"start": 2, "end": 3, "span": []}]},
             "the episode is .*which is not a name",
         ),
-        (read_splits, {"train": ["../x"]}, r"train\[0\] is '..--x', which is not a name"),
-        (read_splits, 5, "is 5, which is not a table"),
+        (_read_splits, {"train": ["../x"]}, r"train\[0\] is '..--x', which is not a name"),
+        (_read_splits, 5, "is 5, which is not a table"),
     ],
 )
 def test_a_wrong_file_is_named_with_its_place(
@@ -209,7 +209,7 @@ def test_a_payload_is_refused_by_name_and_not_run(tmp_path: Path, monkeypatch: p
         raise refusal.value
 
     monkeypatch.setattr(bsl1k, "read_metadata", refusing)  # the one door, for the others too
-    for read in (read_annotations, read_bsl1k_subtitles, read_splits, read_vocabulary):
+    for read in (read_annotations, _read_bsl1k_subtitles, _read_splits, _read_vocabulary):
         with pytest.raises(InputError, match=r"refused: wants posix.system.*Nothing was run"):
             read(path)
     assert not canary.exists()
@@ -220,10 +220,10 @@ def test_a_payload_is_refused_by_name_and_not_run(tmp_path: Path, monkeypatch: p
     [
         (read_annotations, info_tree()),
         (read_annotations, mouthings_tree()),
-        (read_bsl1k_subtitles, SPLIT_SUBTITLES),
-        (read_bsl1k_subtitles, RAW_SUBTITLES),
-        (read_splits, SPLITS),
-        (read_vocabulary, VOCABULARY),
+        (_read_bsl1k_subtitles, SPLIT_SUBTITLES),
+        (_read_bsl1k_subtitles, RAW_SUBTITLES),
+        (_read_splits, SPLITS),
+        (_read_vocabulary, VOCABULARY),
     ],
     ids=["info", "mouthings", "subtitles", "raw subtitles", "splits", "vocabulary"],
 )

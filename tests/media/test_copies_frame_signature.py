@@ -13,9 +13,9 @@ from PIL import Image
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray, Pixels
 from signspot.media import copies as module
-from signspot.media.copies import NEARLY_THE_SAME, SIGNATURE_SHAPE, frame_signature, near_pairs
+from signspot.media.copies import _NEARLY_THE_SAME, SIGNATURE_SHAPE, frame_signature, near_pairs
 from signspot.media.trim import trim_by_motion
-from signspot.world.people import random_appearance
+from signspot.world.people import _random_appearance
 from signspot.world.render import render_frames
 from tests.media.moving_clips import moving_frames
 from tests.world.figures import signed_clip
@@ -37,16 +37,16 @@ def closest(a: FloatArray, b: FloatArray) -> float:
 
 def test_copies_keep_their_signature_and_other_signs_of_the_same_signer_have_another() -> None:
     rng = np.random.default_rng(3)
-    look = random_appearance(rng)
+    look = _random_appearance(rng)
     points = [signed_clip(rng).points for _ in range(6)]
     clips = [list(render_frames(p, np.zeros(len(p), np.float32), look, side=96)) for p in points]
     originals = [signature(clip) for clip in clips]
     scaled = [signature([compressed(frame, 64) for frame in clip]) for clip in clips]
     cut = [signature(clip[3:]) for clip in clips]
-    assert min(closest(a, b) for a, b in zip(originals, scaled, strict=True)) >= NEARLY_THE_SAME
-    assert min(closest(a, b) for a, b in zip(originals, cut, strict=True)) >= NEARLY_THE_SAME
+    assert min(closest(a, b) for a, b in zip(originals, scaled, strict=True)) >= _NEARLY_THE_SAME
+    assert min(closest(a, b) for a, b in zip(originals, cut, strict=True)) >= _NEARLY_THE_SAME
     others = [closest(a, b) for i, a in enumerate(originals) for b in originals[:i]]
-    assert max(others) < NEARLY_THE_SAME
+    assert max(others) < _NEARLY_THE_SAME
 
 
 def test_a_still_clip_is_like_nothing_not_even_itself() -> None:

@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.media.decoder import (
-    LONGEST_GAP_MS,
-    LONGEST_LAST_MS,
-    ROUNDING_MS,
+    _LONGEST_GAP_MS,
+    _LONGEST_LAST_MS,
+    _ROUNDING_MS,
     ClockFaults,
-    Stamped,
     Timed,
+    _from_zero,
+    _Stamped,
+    _straightened,
     at_ticks,
-    from_zero,
-    straightened,
 )
 
 
@@ -28,7 +28,7 @@ def ticked(times: list[float], duration_ms: float = 40.0, faults: ClockFaults | 
 
 def ticked_by_hand(times: list[float], duration_ms: float) -> list[int]:
     """The rule read aloud: for every tick, look at all pictures."""
-    end_ms = times[-1] + min(duration_ms, LONGEST_LAST_MS) - ROUNDING_MS
+    end_ms = times[-1] + min(duration_ms, _LONGEST_LAST_MS) - _ROUNDING_MS
     shown = []
     for k in itertools.count():
         tick = times[0] + 40 * k
@@ -44,8 +44,8 @@ def ticked_by_hand(times: list[float], duration_ms: float) -> list[int]:
 def straight(times: list[float | None], duration_ms: float = 40.0) -> tuple[list[tuple[int, float]], ClockFaults]:
     """What is left of the pictures, as (number, time), and the faults."""
     faults = ClockFaults()
-    stamped = [Stamped(number, time, duration_ms) for number, time in enumerate(times)]
-    return [(picture.content, picture.time_ms) for picture in straightened(stamped, faults)], faults
+    stamped = [_Stamped(number, time, duration_ms) for number, time in enumerate(times)]
+    return [(picture.content, picture.time_ms) for picture in _straightened(stamped, faults)], faults
 
 
 steps = st.lists(st.floats(0.0, 500.0), min_size=0, max_size=30)
@@ -89,12 +89,12 @@ def test_no_picture_gives_no_frame() -> None:
 
 
 def test_the_last_picture_is_not_held_for_hours() -> None:
-    assert len(ticked([0.0], 1e9)) == LONGEST_LAST_MS // 40
+    assert len(ticked([0.0], 1e9)) == _LONGEST_LAST_MS // 40
 
 
 def test_a_gap_of_ten_minutes_is_filled_and_a_longer_one_is_left_out() -> None:
     filled, skipped = ClockFaults(), ClockFaults()
-    assert len(ticked([0.0, LONGEST_GAP_MS], faults=filled)) == LONGEST_GAP_MS // 40 + 1
+    assert len(ticked([0.0, _LONGEST_GAP_MS], faults=filled)) == _LONGEST_GAP_MS // 40 + 1
     assert ticked([0.0, 40.0, 5e9, 5e9 + 40], faults=skipped) == [0, 1, 2, 3]
     assert filled.gaps == 0 and skipped.gaps == 1
 
@@ -126,8 +126,8 @@ def test_a_missing_time_follows_from_the_picture_before() -> None:
 
 
 def test_a_missing_duration_follows_from_the_spacing() -> None:
-    pictures = [Stamped("a", 0.0), Stamped("b", 20.0), Stamped("c", 40.0)]
-    assert [p.duration_ms for p in straightened(pictures, ClockFaults())] == [40, 20, 20]
+    pictures = [_Stamped("a", 0.0), _Stamped("b", 20.0), _Stamped("c", 40.0)]
+    assert [p.duration_ms for p in _straightened(pictures, ClockFaults())] == [40, 20, 20]
 
 
 @pytest.mark.parametrize("absurd", [2000.0, 300_000.0, 95_443_717.0, 1e15, -5000.0, -1e12])
@@ -152,10 +152,10 @@ def test_a_spliced_recording_counts_on_where_its_clock_jumps_back() -> None:
 
 def test_a_jump_forward_is_a_gap_on_a_timeline_and_a_restart_of_an_arbitrary_clock() -> None:
     times = [0.0, 40.0, 9e7, 9e7 + 40]
-    pictures = [Stamped(None, time, 40.0) for time in times]
+    pictures = [_Stamped(None, time, 40.0) for time in times]
     gap, restart = ClockFaults(), ClockFaults()
-    assert [p.time_ms for p in straightened(pictures, gap)] == times
-    assert [p.time_ms for p in straightened(pictures, restart, clock_is_arbitrary=True)] == [0, 40, 80, 120]
+    assert [p.time_ms for p in _straightened(pictures, gap)] == times
+    assert [p.time_ms for p in _straightened(pictures, restart, clock_is_arbitrary=True)] == [0, 40, 80, 120]
     assert (gap.restarts, restart.restarts) == (0, 1)
 
 
@@ -168,8 +168,8 @@ def test_duplicates_are_kept_and_late_pictures_dropped() -> None:
 def test_pictures_begin_at_zero() -> None:
     pictures = [Timed(number, 40.0 * number - 100, 40.0) for number in range(5)]
     hidden = [(2, 0.0, 20.0), (3, 20.0, 40.0), (4, 60.0, 40.0)]
-    assert [(p.content, p.time_ms, p.duration_ms) for p in from_zero(pictures, hides_earlier=True)] == hidden
+    assert [(p.content, p.time_ms, p.duration_ms) for p in _from_zero(pictures, hides_earlier=True)] == hidden
     moved = [(number, 40.0 * number, 40.0) for number in range(5)]
-    assert [(p.content, p.time_ms, p.duration_ms) for p in from_zero(pictures, hides_earlier=False)] == moved
+    assert [(p.content, p.time_ms, p.duration_ms) for p in _from_zero(pictures, hides_earlier=False)] == moved
     late = [Timed(0, 500.0, 40.0)]
-    assert list(from_zero(late, hides_earlier=False)) == list(from_zero(late, hides_earlier=True)) == late
+    assert list(_from_zero(late, hides_earlier=False)) == list(_from_zero(late, hides_earlier=True)) == late

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.media.frames import MAX_SPEED, centred_clip, clip_count, consecutive_clips, random_clips
+from signspot.media.frames import MAX_SPEED, _clip_count, centred_clip, consecutive_clips, random_clips
 
 lengths = st.integers(1, 400)
 seeds = st.integers(0, 2**32 - 1)
@@ -18,7 +18,7 @@ def rng(seed: int) -> np.random.Generator:
 @given(lengths, seeds, st.floats(1, 8))
 def test_clips_stay_within_the_video_and_never_run_backwards(n_frames: int, seed: int, max_speed: float) -> None:
     clips = random_clips(n_frames, rng(seed), max_speed=max_speed)
-    assert clips.shape == (clip_count(n_frames), 16)
+    assert clips.shape == (_clip_count(n_frames), 16)
     assert clips.min() >= 0 and clips.max() < n_frames
     assert (np.diff(clips, axis=1) >= 0).all()
 
@@ -86,7 +86,7 @@ def test_the_centred_clip_lies_in_the_middle(n_frames: int, max_speed: float) ->
         assert abs(int(clip[0]) - (n_frames - 1 - int(clip[-1]))) <= 1
 
 
-@pytest.mark.parametrize("sample", [lambda n: random_clips(n, rng(0)), centred_clip, clip_count])
+@pytest.mark.parametrize("sample", [lambda n: random_clips(n, rng(0)), centred_clip, _clip_count])
 def test_a_video_without_frames_is_refused(sample: object) -> None:
     with pytest.raises(ValueError, match="from 0 frames"):
         sample(0)  # type: ignore[operator]

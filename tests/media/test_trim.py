@@ -14,7 +14,7 @@ from signspot.domain.time import FrameSpan, TimeAxis
 from signspot.domain.tracks import LandmarkTrack, Pixels
 from signspot.media.trim import NO_WRISTS, NOTHING_MOVES, TrimOptions, trim_by_landmarks, trim_by_motion, trim_clip
 from signspot.media.writer import VideoWriter
-from signspot.world.people import random_appearance
+from signspot.world.people import _random_appearance
 from signspot.world.render import render_frames
 from tests.world.figures import Hand, SignedClip, landmarks, signed_clip
 
@@ -33,7 +33,7 @@ def detected(points: Points, pixels: float, rng: np.random.Generator) -> Points:
 
 
 def filmed(points: Points, rng: np.random.Generator, noise: float = 0.0, side: int = 96) -> list[Pixels]:
-    frames = render_frames(points, np.zeros(len(points), np.float32), random_appearance(rng), side=side)
+    frames = render_frames(points, np.zeros(len(points), np.float32), _random_appearance(rng), side=side)
     return [np.clip(f + rng.normal(0, noise, f.shape), 0, 255).astype(np.uint8) if noise else f for f in frames]
 
 

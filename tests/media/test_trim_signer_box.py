@@ -6,7 +6,7 @@ import numpy as np
 
 from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import Pixels
-from signspot.media.trim import MotionEnergy, box_of_motion
+from signspot.media.trim import _box_of_motion, _MotionEnergy
 from signspot.world.people import Appearance
 from signspot.world.render import Placement, Studio, render_frames
 from tests.world.figures import signed_clip
@@ -40,12 +40,12 @@ def moving_square(n_frames: int, left: int, top: int) -> list[Pixels]:
 
 
 def test_nobody_has_no_box() -> None:
-    assert box_of_motion(MotionEnergy.of([np.zeros((40, 40, 3), np.uint8)] * 9)) is None
-    assert box_of_motion(MotionEnergy.of([])) is None
+    assert _box_of_motion(_MotionEnergy.of([np.zeros((40, 40, 3), np.uint8)] * 9)) is None
+    assert _box_of_motion(_MotionEnergy.of([])) is None
 
 
 def test_the_box_of_motion_lies_around_what_moves() -> None:
-    box = in_pixels(box_of_motion(MotionEnergy.of(moving_square(30, 200, 60))), 320, 180)
+    box = in_pixels(_box_of_motion(_MotionEnergy.of(moving_square(30, 200, 60))), 320, 180)
     assert box.right - box.left == box.bottom - box.top
     assert 150 <= box.left <= 205 and 245 <= box.right <= 300
     assert box.top <= 65 and box.bottom >= 105
@@ -56,7 +56,7 @@ def test_the_box_of_motion_holds_the_hands_of_a_drawn_signer() -> None:
     placement = Placement(0.45, 0.4, 0.55)
     scene = Studio(LOOK.background, placement)
     frames = render_frames(points, np.zeros(len(points), np.float32), LOOK, scene, side=128)
-    box = in_pixels(box_of_motion(MotionEnergy.of(frames)), 128, 128)
+    box = in_pixels(_box_of_motion(_MotionEnergy.of(frames)), 128, 128)
     wrists = placement.apply(points)[:, 64:66] * 128  # the right one
     inside = (wrists[:, 0] >= box.left) & (wrists[:, 0] < box.right) & (wrists[:, 1] >= box.top)
     assert inside.mean() > 0.95

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from signspot.models.backends import openvino_model
+from signspot.models.backends import _openvino_model
 
 openvino = pytest.importorskip("openvino")
 
@@ -30,7 +30,7 @@ class Of(nn.Module):
 
 
 def answers(network: nn.Module, *inputs: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    model = openvino_model(openvino, network.eval(), [tuple(rows.shape) for rows in inputs])
+    model = _openvino_model(openvino, network.eval(), [tuple(rows.shape) for rows in inputs])
     compiled = openvino.Core().compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     with torch.no_grad():
         expected = network(*inputs)[0].numpy()
@@ -91,4 +91,4 @@ def test_a_sum_in_place_does_not_change_its_parts() -> None:
 )
 def test_what_has_no_counterpart_is_refused(function: Callable[..., Tensor], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        openvino_model(openvino, Of(function), [tuple(MAPS.shape)])
+        _openvino_model(openvino, Of(function), [tuple(MAPS.shape)])

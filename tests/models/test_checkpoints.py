@@ -22,10 +22,10 @@ from signspot.models.checkpoints import (
     Checkpoint,
     ImportOptions,
     ModelCard,
+    _recognised_weights,
     import_checkpoint,
     load_checkpoint,
     read_card,
-    recognised_weights,
     save_checkpoint,
     weights_sha256,
 )
@@ -158,7 +158,7 @@ def test_any_nesting_of_wrappers_and_prefixes_is_understood(
     weights: dict[str, Tensor], stored_as: Callable[[dict[str, Tensor]], dict[str, Tensor]]
 ) -> None:
     momentum = {"optimizer/state/0/momentum_buffer": torch.ones(3)}
-    found, others = recognised_weights(SOURCE, stored_as(weights) | momentum)
+    found, others = _recognised_weights(SOURCE, stored_as(weights) | momentum)
     assert others == tuple(momentum)
     assert set(found) == set(weights)
     assert all(torch.equal(found[name], tensor) for name, tensor in weights.items())
@@ -168,7 +168,7 @@ def test_any_nesting_of_wrappers_and_prefixes_is_understood(
 def test_one_network_alone_is_recognised_with_and_without_its_prefix(weights: dict[str, Tensor], part: str) -> None:
     alone = {name: tensor for name, tensor in weights.items() if name.startswith(f"{part}.")}
     for stored in (alone, {name.removeprefix(f"{part}."): tensor for name, tensor in alone.items()}):
-        assert set(recognised_weights(SOURCE, stored)[0]) == set(alone)
+        assert set(_recognised_weights(SOURCE, stored)[0]) == set(alone)
 
 
 @pytest.mark.parametrize("classes", [1, 27, 400, 966, 1233, 2000, 2281])
@@ -176,13 +176,13 @@ def test_any_number_of_words_is_taken(weights: dict[str, Tensor], classes: int) 
     trunk = {name: tensor for name, tensor in weights.items() if name.startswith("i3d.")}
     trunk["i3d.logits.conv3d.weight"] = torch.zeros(classes, 1024, 1, 1, 1)
     trunk["i3d.logits.conv3d.bias"] = torch.zeros(classes)
-    assert len(recognised_weights(SOURCE, trunk)[0]["i3d.logits.conv3d.bias"]) == classes
+    assert len(_recognised_weights(SOURCE, trunk)[0]["i3d.logits.conv3d.bias"]) == classes
 
 
 def test_half_and_double_precision_become_single_and_counters_may_be_missing(weights: dict[str, Tensor]) -> None:
     stored = {name: tensor.half() for name, tensor in weights.items() if not name.endswith("num_batches_tracked")}
     stored["mlp.res.0.bias"] = weights["mlp.res.0.bias"].double()
-    found, _ = recognised_weights(SOURCE, stored)
+    found, _ = _recognised_weights(SOURCE, stored)
     assert set(found) == set(weights)
     assert {tensor.dtype for tensor in found.values()} == {torch.float32, torch.int64}
     assert torch.equal(found["mlp.res.0.bias"], weights["mlp.res.0.bias"])
@@ -190,7 +190,7 @@ def test_half_and_double_precision_become_single_and_counters_may_be_missing(wei
 
 def test_a_head_without_its_classifier_is_taken(head: dict[str, Tensor]) -> None:
     bare = {name: tensor for name, tensor in head.items() if "logits" not in name}
-    assert set(recognised_weights(SOURCE, bare)[0]) == set(bare)
+    assert set(_recognised_weights(SOURCE, bare)[0]) == set(bare)
 
 
 def _with(name: str, tensor: Tensor) -> Callable[[dict[str, Tensor]], dict[str, Tensor]]:
@@ -216,13 +216,13 @@ def test_what_does_not_fit_the_network_is_refused_by_name(
     head: dict[str, Tensor], change: Callable[[dict[str, Tensor]], dict[str, Tensor]], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
-        recognised_weights(SOURCE, change(head))
+        _recognised_weights(SOURCE, change(head))
 
 
 def test_a_negative_variance_is_refused(weights: dict[str, Tensor]) -> None:
     name = "i3d.Conv3d_1a_7x7.bn.running_var"
     with pytest.raises(InputError, match="negative variance"):
-        recognised_weights(SOURCE, weights | {name: -weights[name]})
+        _recognised_weights(SOURCE, weights | {name: -weights[name]})
 
 
 def oracle() -> ModuleType:

@@ -13,9 +13,9 @@ from signspot.models.checkpoints import (
     Checkpoint,
     ModelCard,
     Trunk,
+    _name_of,
     describe,
     load_checkpoint,
-    name_of,
     networks_of,
     save_checkpoint,
     state_of,
@@ -41,7 +41,7 @@ TRUNKS = {
 
 
 def saved(path: Path, trunk: Trunk, head: Head | None) -> Path:
-    parts = name_of(trunk) + ("+mlp" if head else "")
+    parts = _name_of(trunk) + ("+mlp" if head else "")
     save_checkpoint(path, state_of(trunk, head), ModelCard(name="m", architecture=parts, config=describe(trunk, head)))
     return path
 

@@ -15,7 +15,7 @@ from signspot.errors import InputError
 from signspot.media.frames import Normalisation, normalised
 from signspot.models.backends import Program, TorchBackend, choose_backend
 from signspot.models.checkpoints import Checkpoint, ModelCard, import_checkpoint, save_checkpoint
-from signspot.models.embedders import EmbedderSettings, VideoEmbedder, embedder_from_checkpoint, fingerprint_of
+from signspot.models.embedders import EmbedderSettings, VideoEmbedder, _fingerprint_of, embedder_from_checkpoint
 from signspot.models.head import Head, HeadConfig
 from signspot.models.i3d import I3D, I3DConfig, InceptionTrunk
 from tests.models.networks import embedder_of, moving_frames, relative_error, tiny_head, tiny_i3d, tiny_s3d
@@ -187,7 +187,7 @@ def test_models_without_boxes_keep_the_fingerprint_they_had_before_there_were_an
         "normalisation": asdict(Normalisation()),
         "backend": TorchBackend().name,
     }
-    assert model.fingerprint == fingerprint_of({"trunk": model.trunk}, how)
+    assert model.fingerprint == _fingerprint_of({"trunk": model.trunk}, how)
 
 
 @pytest.mark.parametrize("said", [{}, {"signer_box": False}, {"signer_box": True}])

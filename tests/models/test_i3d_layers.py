@@ -14,9 +14,9 @@ from torch import nn
 from signspot.models.i3d import (
     ConvUnit,
     MaxPool,
-    UnitShape,
+    _narrowed,
+    _UnitShape,
     copied_to_domains,
-    narrowed,
     reinitialise_batch_norm,
     same_padding,
 )
@@ -66,7 +66,7 @@ def test_convolution_equals_the_loop(shape, seed: int) -> None:
     size, kernel, stride = shape
     torch.manual_seed(seed)
     maps = torch.randn(1, 1, *size, dtype=torch.float64)
-    unit = ConvUnit(UnitShape(inputs=1, outputs=1, kernel=kernel, stride=stride)).double().eval()
+    unit = ConvUnit(_UnitShape(inputs=1, outputs=1, kernel=kernel, stride=stride)).double().eval()
     weight = unit.conv3d.weight[0, 0].detach().numpy()
     got = unit(maps)[0, 0].detach().numpy()
     for place, met in windows(maps[0, 0].numpy(), kernel, stride):
@@ -89,20 +89,20 @@ def test_pool_equals_the_loop_also_below_zero(shape, seed: int) -> None:
 
 @pytest.mark.parametrize("channels", [16, 24, 48, 64, 112, 208, 384])
 def test_full_width_changes_no_channel_count(channels: int) -> None:
-    assert narrowed(channels, 1.0) == channels
+    assert _narrowed(channels, 1.0) == channels
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 48).map(lambda n: 8 * n), st.floats(0.01, 4))
 def test_channels_are_multiples_of_eight_near_the_width(channels: int, width: float) -> None:
-    outputs = narrowed(channels, width)
+    outputs = _narrowed(channels, width)
     assert outputs % 8 == 0 and outputs >= 8
     assert outputs == 8 or abs(outputs - channels * width) <= 4
 
 
 def trained_unit(domains: int) -> ConvUnit:
     torch.manual_seed(0)
-    unit = ConvUnit(UnitShape(inputs=2, outputs=3, kernel=(3, 3, 3), domains=domains)).train()
+    unit = ConvUnit(_UnitShape(inputs=2, outputs=3, kernel=(3, 3, 3), domains=domains)).train()
     for norm in unit.modules():
         if isinstance(norm, nn.BatchNorm3d):
             nn.init.normal_(norm.weight)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from signspot.models.i3d import S3D, GatedUnit, S3DConfig, SeparableUnit
+from signspot.models.i3d import S3D, S3DConfig, _GatedUnit, _SeparableUnit
 
 # Inception-v1: input channels, then 1x1 | 1x1, 3x3 | 1x1, 3x3 | pool, 1x1 (Szegedy et al. 2015, Tab. 1).
 BLOCKS = [
@@ -94,7 +94,7 @@ def test_maps_have_the_sizes_of_i3d() -> None:
 
 def test_an_untrained_gate_of_zero_weights_halves_every_channel() -> None:
     gated = tiny(gated=True).eval().stages()["Conv3d_2c_3x3"]
-    assert isinstance(gated, GatedUnit) and isinstance(gated.unit, SeparableUnit)
+    assert isinstance(gated, _GatedUnit) and isinstance(gated.unit, _SeparableUnit)
     nn.init.zeros_(gated.gate.weight)
     nn.init.zeros_(gated.gate.bias)
     maps = torch.rand(1, 8, 4, 6, 6)

@@ -17,7 +17,7 @@ from signspot.domain.tracks import CLIP_LENGTH, FrameShape, Pixels
 from signspot.media.reader import VideoReader
 from signspot.models.backends import Backend, OpenVinoBackend, TorchBackend
 from signspot.models.embedders import VideoEmbedder
-from signspot.models.i3d_shared import contexts, is_shareable, shared_vectors
+from signspot.models.i3d_shared import _contexts, is_shareable, shared_vectors
 from tests.models.networks import embedder_of, moving_frames, relative_error, tiny_i3d, tiny_s3d
 
 needs_openvino = pytest.mark.skipif(not importlib.util.find_spec("openvino"), reason="openvino is not installed")
@@ -70,9 +70,9 @@ def test_a_window_has_the_kinds_the_design_counts() -> None:
 
     Those 16 are more than the 12 products that `windows.TimeConvolution` takes.
     """
-    second = contexts([0, 3, 3, 3, 3, 3, 1, 2])
+    second = _contexts([0, 3, 3, 3, 3, 3, 1, 2])
     kinds = list(dict.fromkeys(second))
-    third = contexts([kinds.index(context) for context in second])
+    third = _contexts([kinds.index(context) for context in second])
     assert (len(kinds), len(set(third))) == (6, 8)
     n_taps = [len({(t, k) for c in seen for t, k in enumerate(c) if k is not None}) for seen in (kinds, third)]
     assert n_taps == [10, 16]

@@ -9,9 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from signspot.models.embedders import LaterStages
+from signspot.models.embedders import _LaterStages
 from signspot.models.i3d import Folded
-from signspot.models.i3d_shared import InSpace, TimeConvolution, Windows
+from signspot.models.i3d_shared import Windows, _InSpace, _TimeConvolution
 from tests.embedding.test_pictures_extract import one_thread
 from tests.models.networks import tiny_i3d
 
@@ -36,7 +36,7 @@ def direct(maps: Tensor, conv: Folded) -> Tensor:
 @pytest.mark.parametrize("n_places", [2, 4, 6, 8, 12])
 def test_a_convolution_in_time_is_that_of_all_taps(n_places: int) -> None:
     maps, conv = maps_of(n_places), unit()
-    got = torch.stack(TimeConvolution(conv, n_places)(list(maps.unbind(2))), dim=2)
+    got = torch.stack(_TimeConvolution(conv, n_places)(list(maps.unbind(2))), dim=2)
     torch.testing.assert_close(got.double(), direct(maps, conv), rtol=0, atol=5e-6)
 
 
@@ -44,7 +44,7 @@ def test_rounding_stays_that_of_float32() -> None:
     maps, conv = maps_of(8, 64), unit(64, 32)
     exact = direct(maps, conv)
     plain = F.relu(F.conv3d(maps, conv.weight, conv.bias, padding=1))
-    fast = torch.stack(TimeConvolution(conv, 8)(list(maps.unbind(2))), dim=2)
+    fast = torch.stack(_TimeConvolution(conv, 8)(list(maps.unbind(2))), dim=2)
     assert (fast - exact).square().mean().sqrt() < 8 * (plain - exact).square().mean().sqrt()
 
 
@@ -61,7 +61,7 @@ def test_a_convolution_in_time_takes_fewer_products(
         return conv2d(maps, *args, **kwargs)
 
     monkeypatch.setattr(F, "conv2d", noted)
-    TimeConvolution(unit(), n_places)(list(maps_of(n_places).unbind(2)))
+    _TimeConvolution(unit(), n_places)(list(maps_of(n_places).unbind(2)))
     assert len(taken) == n_products
 
 
@@ -69,9 +69,9 @@ def test_a_convolution_in_time_takes_fewer_products(
 def test_a_window_has_the_vector_that_the_network_gives(side: int) -> None:
     trunk = tiny_i3d(side=side)
     maps = trunk.stages()["MaxPool3d_3a_3x3"](torch.rand(3, 24, 8, side // 4, side // 4))
-    in_space = InSpace(trunk.get_submodule("Mixed_3b"))
+    in_space = _InSpace(trunk.get_submodule("Mixed_3b"))
     with torch.inference_mode():
-        (expected,) = LaterStages(trunk, "MaxPool3d_3a_3x3")(maps)
+        (expected,) = _LaterStages(trunk, "MaxPool3d_3a_3x3")(maps)
         parts = [part for place in maps.unbind(2) for part in in_space(place)]
         (got,) = Windows(trunk)(*parts)
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)

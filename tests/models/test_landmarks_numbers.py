@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 
 from signspot.models.landmarks import (
-    BODY_NUMBERS,
-    PLACE_NUMBERS,
-    RELATION_NUMBERS,
-    SHAPE_NUMBERS,
-    FrameNumbers,
+    _BODY_NUMBERS,
+    _PLACE_NUMBERS,
+    _RELATION_NUMBERS,
+    _SHAPE_NUMBERS,
+    _frame_numbers,
+    _FrameNumbers,
     body_of,
-    frame_numbers,
     in_body_coordinates,
     mirrored,
     motion,
@@ -19,8 +19,8 @@ from signspot.models.landmarks import (
 from tests.models.signing import LEFT, RIGHT, signing
 
 
-def described(points: torch.Tensor) -> FrameNumbers:
-    return frame_numbers(in_body_coordinates(body_of(points)))
+def described(points: torch.Tensor) -> _FrameNumbers:
+    return _frame_numbers(in_body_coordinates(body_of(points)))
 
 
 def test_every_description_has_its_length_and_is_finite() -> None:
@@ -28,9 +28,9 @@ def test_every_description_has_its_length_and_is_finite() -> None:
     points[0, :, LEFT] = 0
     points[1] = 0
     numbers = described(points)
-    assert numbers.body.shape == (3, 16, BODY_NUMBERS) and numbers.relation.shape == (3, 16, RELATION_NUMBERS)
+    assert numbers.body.shape == (3, 16, _BODY_NUMBERS) and numbers.relation.shape == (3, 16, _RELATION_NUMBERS)
     for hand in (numbers.left, numbers.right):
-        assert hand.shape.shape == (3, 16, SHAPE_NUMBERS) and hand.place.shape == (3, 16, PLACE_NUMBERS)
+        assert hand.shape.shape == (3, 16, _SHAPE_NUMBERS) and hand.place.shape == (3, 16, _PLACE_NUMBERS)
         assert hand.shape.isfinite().all() and hand.place.isfinite().all()
     assert numbers.left.is_known[:, 0].tolist() == [False, False, True]
 
@@ -55,7 +55,7 @@ def test_where_a_hand_is_missing_the_wrist_of_the_pose_stands_in() -> None:
     points = signing(gaps=False)
     points[:, 5, RIGHT] = 0
     body = in_body_coordinates(body_of(points))
-    wrist = frame_numbers(body).right.wrist
+    wrist = _frame_numbers(body).right.wrist
     assert torch.equal(wrist[:, 5], body.pose.points[:, 5, 16, :2])
     assert torch.equal(wrist[:, 6], body.right.points[:, 6, 0, :2])
 

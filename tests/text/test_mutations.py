@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from signspot.errors import SubtitleError
-from signspot.text.subtitles import MAX_DURATION_MS, MAX_TIME_MS, SubtitleOptions, read_subtitles
+from signspot.text.subtitles import _MAX_DURATION_MS, _MAX_TIME_MS, SubtitleOptions, read_subtitles
 from tests.text.stl_writer import Block, stl
 from tests.text.test_subtitle_formats_ttml import NTSC, ttml
 
@@ -137,7 +137,7 @@ def check(path: Path, data: bytes) -> bool:
         assert time.process_time() - started < 1
     spans = [subtitle.span_ms for subtitle in file.subtitles]
     assert all(a.stop <= b.start for a, b in pairwise(spans))
-    assert all(0 <= span.start < span.stop <= MAX_TIME_MS and span.duration <= MAX_DURATION_MS for span in spans)
+    assert all(0 <= span.start < span.stop <= _MAX_TIME_MS and span.duration <= _MAX_DURATION_MS for span in spans)
     assert all(subtitle.text.strip() == subtitle.text != "" for subtitle in file.subtitles)
     assert all(warning.startswith(path.name) and warning.isprintable() for warning in file.warnings)
     return True

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signspot.errors import InputError, SubtitleError
-from signspot.text.subtitles import MAX_CUES, SubtitleFile, SubtitleOptions, read_subtitles
+from signspot.text.subtitles import _MAX_CUES, SubtitleFile, SubtitleOptions, read_subtitles
 from tests.text.stl_writer import Block, stl
 from tests.text.test_subtitle_formats_timed_text import srt, stamp
 from tests.text.test_subtitle_formats_ttml import ttml
@@ -406,7 +406,7 @@ def test_each_useless_file_has_its_own_message(tmp_path: Path, data: bytes, name
 
 def test_what_is_no_file_is_said(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.srt")
-    for name, words in (("missing.srt", "does not exist"), (".", "is a folder"), ("pipe.srt", "no regular file")):
+    for name, words in (("missing.srt", "does not exist"), (".", "is a folder"), ("pipe.srt", "not a regular file")):
         with pytest.raises(SubtitleError, match=words):
             read_subtitles(tmp_path / name)
     for odd in (Path("a\0b.srt"), tmp_path / ("x" * 5000)):
@@ -417,7 +417,7 @@ def test_what_is_no_file_is_said(tmp_path: Path) -> None:
 def test_too_many_cues_are_refused(tmp_path: Path) -> None:
     line = "00:00:01,000 --> 00:00:02,000\n"
     with pytest.raises(SubtitleError, match="more than 200,000 cues"):
-        read(tmp_path, line * (MAX_CUES + 1))
+        read(tmp_path, line * (_MAX_CUES + 1))
 
 
 @pytest.mark.parametrize(

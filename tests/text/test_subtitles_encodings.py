@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.text.subtitles import decode, is_binary
+from signspot.text.subtitles import _is_binary, decode
 
 LINES = ["Où est la bibliothèque, s’il vous plaît ?", "C’est très près de l’école.", "Ça va être l’été, déjà."]
 SRT = "".join(f"{i}\n00:00:0{i},000 --> 00:00:0{i},900\n{line}\n\n" for i, line in enumerate(LINES, 1))
@@ -72,5 +72,5 @@ def test_large_files_of_noise_are_judged_fast() -> None:
 
 
 def test_video_is_binary_and_subtitles_are_not() -> None:
-    assert is_binary(decode(b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 30).text)
-    assert not is_binary(SRT)
+    assert _is_binary(decode(b"\0\0\0\x18ftypmp42" + bytes(range(256)) * 30).text)
+    assert not _is_binary(SRT)

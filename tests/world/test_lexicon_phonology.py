@@ -10,9 +10,9 @@ from signspot.world.lexicon import (
     PATHS,
     SHAPES,
     Form,
+    _minimal_partner,
+    _random_form,
     compound,
-    minimal_partner,
-    random_form,
     shape_angles,
 )
 from signspot.world.settings import chance, spread_counts
@@ -42,13 +42,13 @@ def test_no_two_handshapes_have_the_same_angles() -> None:
 def test_minimal_partners_differ_in_exactly_one_parameter() -> None:
     rng = chance(0, "test")
     for _ in range(300):
-        form = random_form(rng)
-        assert len(differing_parameters(form, minimal_partner(form, rng))) == 1
+        form = _random_form(rng)
+        assert len(differing_parameters(form, _minimal_partner(form, rng))) == 1
 
 
 def test_a_compound_joins_the_first_stroke_and_the_last() -> None:
     rng = chance(1, "test")
-    first, second = random_form(rng), random_form(rng)
+    first, second = _random_form(rng), _random_form(rng)
     assert compound(first, second).strokes == (first.strokes[0], second.strokes[-1])
 
 

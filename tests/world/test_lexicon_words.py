@@ -6,12 +6,12 @@ import pytest
 from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
 from signspot.text.words import find_words
-from signspot.world.lexicon import Lemma, Pool, _with_s, draw_sentence, english_lemmas, past, plain_lemmas, plural
+from signspot.world.lexicon import Lemma, Pool, _past, _plain_lemmas, _with_s, draw_sentence, english_lemmas, plural
 from signspot.world.settings import chance
 
 
 def written_forms(lemma: Lemma) -> list[str]:
-    inflect = {"noun": (str, plural), "verb": (str, _with_s, past), "adjective": (str,)}[lemma.kind]
+    inflect = {"noun": (str, plural), "verb": (str, _with_s, _past), "adjective": (str,)}[lemma.kind]
     return [form(lemma.word).replace("-", " ") for form in inflect]
 
 
@@ -59,5 +59,5 @@ def test_more_words_than_there_are_is_said() -> None:
 
 
 def test_plain_words_are_distinct() -> None:
-    words = [lemma.word for lemma in plain_lemmas()]
+    words = [lemma.word for lemma in _plain_lemmas()]
     assert len(set(words)) == len(words) >= 1064

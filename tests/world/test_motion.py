@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from signspot.domain.words import Word
-from signspot.world.lexicon import PATHS, Form, Hands, Stroke, random_form
-from signspot.world.motion import Performance, minimum_jerk, mouthed, path_offsets, performed, strokes_of, timed
+from signspot.world.lexicon import PATHS, Form, Hands, Stroke, _random_form
+from signspot.world.motion import Performance, _minimum_jerk, _path_offsets, mouthed, performed, strokes_of, timed
 from signspot.world.people import Signer, draw_signer
 from signspot.world.settings import Difficulty, chance
-from signspot.world.simulation import as_detected
+from signspot.world.simulation import _as_detected
 
 WRISTS = slice(15, 17)
 
@@ -44,7 +44,7 @@ def stroke(**changes: object) -> Stroke:
 
 def test_a_reach_starts_and_ends_at_rest() -> None:
     phase = np.linspace(0, 1, 1001)
-    way = minimum_jerk(phase)
+    way = _minimum_jerk(phase)
     assert way[[0, -1]] == pytest.approx([0, 1]) and (np.diff(way) >= 0).all()
     assert np.gradient(way, phase)[[0, -1]] == pytest.approx([0, 0], abs=1e-4)
 
@@ -53,14 +53,14 @@ def test_a_reach_starts_and_ends_at_rest() -> None:
 @pytest.mark.parametrize("repetitions", [1, 2, 3])
 def test_paths_are_smooth_and_stay_within_their_size(path: int, repetitions: int) -> None:
     phase = np.linspace(0, 1, 500)
-    offsets = path_offsets(np.full(500, path), np.full(500, repetitions), phase)
+    offsets = _path_offsets(np.full(500, path), np.full(500, repetitions), phase)
     assert np.abs(offsets).max() <= 0.51
     assert np.abs(np.diff(offsets, axis=0)).max() < 0.05
 
 
 def test_a_circle_is_round_and_a_hold_does_not_move() -> None:
     phase = np.linspace(0, 1, 100)
-    circle, hold = (path_offsets(np.full(100, PATHS.index(p)), np.ones(100, int), phase) for p in ("circle", "hold"))
+    circle, hold = (_path_offsets(np.full(100, PATHS.index(p)), np.ones(100, int), phase) for p in ("circle", "hold"))
     assert np.linalg.norm(circle, axis=1) == pytest.approx(0.5)
     assert (hold == 0).all()
 
@@ -101,7 +101,7 @@ def test_alternating_hands_move_against_each_other() -> None:
 def test_nothing_explodes() -> None:
     for i in range(40):
         rng = chance(i, "forms")
-        performance = clip(random_form(rng), signer(f"dictionary-{i:03}"))
+        performance = clip(_random_form(rng), signer(f"dictionary-{i:03}"))
         assert np.isfinite(performance.points).all()
         joints = np.concatenate([performance.points[:, 132:].reshape(len(performance), 42, 3)[..., :2]], axis=1)
         assert joints.min() > -0.15 and joints.max() < 1.15
@@ -129,10 +129,10 @@ def test_the_mouth_opens_once_for_each_syllable() -> None:
 def test_a_detector_shakes_and_loses_hands_as_told() -> None:
     points = np.tile(clip(Form((stroke(),), Hands.SYMMETRIC), signer()).points, (60, 1))
     knobs = Difficulty(jitter=0.004, dropped_hands=0.1)
-    found = as_detected(points, knobs, chance(0, "detector"))
+    found = _as_detected(points, knobs, chance(0, "detector"))
     error = (found - points)[:, :132].reshape(-1, 33, 4)
     assert error[..., :2].std() == pytest.approx(0.004, rel=0.1) and (error[..., 3] == 0).all()
     for first in (132, 195):
         lost = ~found[:, first : first + 63].any(axis=1)
         assert lost.mean() == pytest.approx(0.1, abs=0.03)
-    assert (as_detected(points, knobs, chance(0, "detector")) == found).all()
+    assert (_as_detected(points, knobs, chance(0, "detector")) == found).all()

@@ -3,19 +3,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from signspot.world.people import Appearance, blended, luma, random_appearance, shaded
+from signspot.world.people import Appearance, _random_appearance, blended, luma, shaded
 
 
 def test_hands_stand_out_against_the_clothes_and_the_clothes_against_the_wall() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
-        drawn = random_appearance(rng)
+        drawn = _random_appearance(rng)
         assert abs(luma(drawn.skin) - luma(drawn.top)) >= 60
         assert abs(luma(drawn.top) - luma(drawn.background)) >= 60
 
 
 def test_the_same_seed_draws_the_same_people_and_people_differ() -> None:
-    first, second = ([random_appearance(np.random.default_rng(seed)) for seed in range(50)] for _ in range(2))
+    first, second = ([_random_appearance(np.random.default_rng(seed)) for seed in range(50)] for _ in range(2))
     assert first == second
     assert len(set(first)) == 50
 

@@ -5,7 +5,7 @@ import pytest
 
 from signspot.domain.tracks import Floats
 from signspot.world.lexicon import LOCATIONS, ORIENTATIONS, SHAPES, location_point, orientation_angles, shape_angles
-from signspot.world.people import Camera, Carriage, Proportions, arm_joints, hand_points, landmarks, turned
+from signspot.world.people import Camera, Carriage, Proportions, _arm_joints, _hand_points, landmarks, turned
 from signspot.world.settings import chance
 
 BONES = [(0, 5), (0, 17), (5, 6), (6, 7), (7, 8), (9, 10), (13, 14), (17, 18), (19, 20), (1, 2), (2, 3), (3, 4)]
@@ -34,7 +34,7 @@ def still(n: int) -> Carriage:
 def test_bones_of_the_hand_keep_their_length_in_every_handshape_and_orientation() -> None:
     angles = np.stack([shape_angles(shape) for shape in SHAPES])
     turns = np.stack([orientation_angles(ORIENTATIONS[i % len(ORIENTATIONS)]) for i in range(len(SHAPES))])
-    hands = turned(hand_points(angles), turns)
+    hands = turned(_hand_points(angles), turns)
     for a, b in BONES:
         length = np.linalg.norm(hands[:, a] - hands[:, b], axis=-1)
         assert np.ptp(length) < 1e-9, (a, b)
@@ -42,30 +42,30 @@ def test_bones_of_the_hand_keep_their_length_in_every_handshape_and_orientation(
 
 def test_arms_keep_their_length_and_bend_at_the_elbow() -> None:
     body = Proportions()
-    shoulder, elbow, hand = arm_joints(postures(200)[:, 0], body)
+    shoulder, elbow, hand = _arm_joints(postures(200)[:, 0], body)
     assert np.linalg.norm(elbow - shoulder, axis=-1) == pytest.approx(body.upper_arm, abs=1e-9)
     assert np.linalg.norm(hand[:, 0] - elbow, axis=-1) == pytest.approx(body.forearm, abs=1e-6)
 
 
 def test_the_palm_comes_to_its_place_where_the_arm_reaches() -> None:
     posture = postures(42)[:, 0]
-    *_, hand = arm_joints(posture, Proportions())
+    *_, hand = _arm_joints(posture, Proportions())
     palm = hand[:, [0, 5, 9, 13, 17]].mean(axis=1)
     in_space = np.array([LOCATIONS[2 * i % len(LOCATIONS)].endswith("space") for i in range(42)])
     assert np.linalg.norm(palm - posture[:, :3], axis=-1)[in_space].max() < 0.12
 
 
 def test_an_open_hand_is_larger_than_a_fist_and_fingers_curl_to_the_palm() -> None:
-    flat, fist = hand_points(np.stack([shape_angles("flat"), shape_angles("fist")]))
+    flat, fist = _hand_points(np.stack([shape_angles("flat"), shape_angles("fist")]))
     assert flat[12, 1] > 0.95 and fist[12, 1] < 0.6
     assert fist[10, 2] > 0.1 > abs(flat[10, 2])
 
 
 def test_fingers_point_up_with_the_palm_to_the_camera_when_nothing_is_turned() -> None:
-    hand = turned(hand_points(shape_angles("flat")[None]), np.zeros((1, 3)))[0]
+    hand = turned(_hand_points(shape_angles("flat")[None]), np.zeros((1, 3)))[0]
     assert hand[12, 1] < -0.9  # up is negative
     assert hand[4, 0] > hand[20, 0]  # the thumb of a right hand shows to the signer's left
-    curled = turned(hand_points(shape_angles("bent")[None]), np.zeros((1, 3)))[0]
+    curled = turned(_hand_points(shape_angles("bent")[None]), np.zeros((1, 3)))[0]
     assert curled[12, 2] < -0.2  # to the camera
 
 
@@ -94,5 +94,5 @@ def test_elbows_do_not_jump_when_the_hand_moves_a_little() -> None:
     posture = postures(400)[:, 0]
     nearby = posture.copy()
     nearby[:, :3] += rng.normal(0, 0.01, (400, 3))
-    elbows = [arm_joints(p, Proportions())[1] for p in (posture, nearby)]
+    elbows = [_arm_joints(p, Proportions())[1] for p in (posture, nearby)]
     assert np.linalg.norm(elbows[0] - elbows[1], axis=-1).max() < 0.15

@@ -16,7 +16,7 @@ from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
 from signspot.domain.words import Word
 from signspot.errors import InputError
 
-N_BINS = 10
+_N_BINS = 10
 Binning = Literal["equal width", "equal count"]
 
 
@@ -36,7 +36,7 @@ class Reliability:
 
 
 def reliability(
-    probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = N_BINS, binning: Binning = "equal width"
+    probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = _N_BINS, binning: Binning = "equal width"
 ) -> Reliability:
     """Sort `probability` (n,) in [0, 1] into bins and compare with `right` (n,) bool.
 
@@ -152,7 +152,7 @@ class Isotonic:
             raise ValueError("knots rise, and their probabilities never fall")
 
 
-def fit_isotonic(log_odds: Floats, right: Bools) -> Isotonic:
+def _fit_isotonic(log_odds: Floats, right: Bools) -> Isotonic:
     """Pool candidates (n,) until their frequencies never fall, one knot in the middle of each pool."""
     from scipy.optimize import isotonic_regression  # only here: it loads slowly
 
@@ -218,7 +218,7 @@ def fit_presence(columns: Floats, right: Bools, word_hours: float, *, isotonic: 
         fix = f"annotate more: {FEWEST} candidates, at least {_FEWEST_OF_EACH} right and {_FEWEST_OF_EACH} wrong"
         raise InputError("calibration", what, fix)
     logistic = fit_logistic(columns, right)
-    pooled = fit_isotonic(logistic.log_odds(columns), right) if isotonic else None
+    pooled = _fit_isotonic(logistic.log_odds(columns), right) if isotonic else None
     wrong = np.sort(_probability(logistic, pooled, columns[~right]))[::-1][:_KEPT_ALARMS]
     return PresenceFit(logistic, pooled, wrong, word_hours)
 

@@ -93,7 +93,7 @@ class Curve:
         return float(self.recall[false_alarms_per_hour(self, hours) <= per_hour].max(initial=0))
 
 
-def detection_curve(scores: npt.ArrayLike, right: npt.ArrayLike, n_positives: int | None = None) -> Curve:
+def _detection_curve(scores: npt.ArrayLike, right: npt.ArrayLike, n_positives: int | None = None) -> Curve:
     """The curve of detections with `scores` (n,) of which `right` (n,) bool are right.
 
     `n_positives` defaults to the number of right ones: every sign has a detection. A missed sign must be counted in it;
@@ -163,7 +163,7 @@ def _class_curves(footage: Sequence[Footage], n_classes: int, tolerance: Toleran
             labels = ((one, one.label_frame[one.label_class == number]) for one in footage)
             near = [is_near(one.centres[:, None], frames, tolerance).any(axis=1) for one, frames in labels]
             if (right := np.concatenate(near)).any():
-                yield number, detection_curve(block[:, number - start], right)
+                yield number, _detection_curve(block[:, number - start], right)
 
 
 # What a search of whole videos would announce: peaks of every word's curve, matched with the annotated signs.
@@ -176,7 +176,7 @@ def _class_curves(footage: Sequence[Footage], n_classes: int, tolerance: Toleran
 _DETECTION_COLUMNS = 32  # classes at once: bounds the memory
 
 
-def peak_windows(cosine: FloatArray, reach: int) -> Bools:
+def _peak_windows(cosine: FloatArray, reach: int) -> Bools:
     """Which windows are peaks of their column, (n_windows, C) -> (n_windows, C); `reach` windows on either side count.
 
     Of equal neighbours the first is the peak; what could not be compared (-inf) is none.
@@ -210,10 +210,10 @@ def footage_curve(footage: Sequence[Footage], tolerance: Tolerance = Tolerance()
         stride = int(np.diff(one.centres[:2]).max(initial=1))
         for first in range(0, one.cosine.shape[1], _DETECTION_COLUMNS):
             block = np.asarray(one.cosine[:, first : first + _DETECTION_COLUMNS], dtype=np.float32)
-            is_peak = peak_windows(block, (CLIP_LENGTH - 1) // max(1, stride))
+            is_peak = _peak_windows(block, (CLIP_LENGTH - 1) // max(1, stride))
             for column in range(block.shape[1]):
                 windows = np.flatnonzero(is_peak[:, column])
                 labels = one.label_frame[one.label_class == first + column]
                 scores.append(block[windows, column])
                 right.append(claimed(one.centres[windows], block[windows, column], labels, tolerance))
-    return detection_curve(np.concatenate(scores), np.concatenate(right), sum(len(one.label_class) for one in footage))
+    return _detection_curve(np.concatenate(scores), np.concatenate(right), sum(len(one.label_class) for one in footage))

@@ -24,7 +24,7 @@ from signspot.domain.tracks import Bools, Floats, Ints
 from signspot.errors import InputError
 from signspot.evaluation.intervals import BootstrapOptions, Interval, ratio_interval
 
-THRESHOLDS_PERCENT = tuple(range(20, 81, 5))  # of the challenge
+_THRESHOLDS_PERCENT = tuple(range(20, 81, 5))  # of the challenge
 _MAX_PAIRS = 10_000_000  # of one class in one video; more are damaged input
 Matching = Literal["optimal", "greedy"]
 
@@ -90,7 +90,7 @@ def overlap_scores(
     found: SpansByVideo,
     *,
     matching: Matching = "optimal",
-    thresholds_percent: Sequence[int] = THRESHOLDS_PERCENT,
+    thresholds_percent: Sequence[int] = _THRESHOLDS_PERCENT,
 ) -> OverlapScores:
     """Match what was found with what is there; a video missing on one side has no spans there."""
     if matching not in ("optimal", "greedy") or not all(0 < percent <= 100 for percent in thresholds_percent):

@@ -506,11 +506,11 @@ def choose_cases(
 # Paper 4.2 trains on all 1064 words or on 800 of them, and tests on the other 264 either way ("seen", "unseen"). How
 # the 264 were chosen is not said: here they are drawn evenly over the range of frequencies, by a seed.
 
-N_UNSEEN = 264  # Paper 4.2
+_N_UNSEEN = 264  # Paper 4.2
 TEST_CONFIDENCE = 0.9  # Paper 4.1: of the automatic labels that passages are tested on
 
 
-def draw_unseen_words(frequency: Ints, n_unseen: int = N_UNSEEN, *, seed: int = 0) -> Ints:
+def draw_unseen_words(frequency: Ints, n_unseen: int = _N_UNSEEN, *, seed: int = 0) -> Ints:
     """Choose the words to test, ascending, from the `frequency` (n_words,) of every word in the annotations.
 
     Words are ordered by frequency and cut into `n_unseen` runs of nearly equal length; one word is drawn of each. Words

@@ -37,11 +37,7 @@ class ClassMeans:
 
 
 def class_means(values: npt.ArrayLike, classes: npt.ArrayLike) -> ClassMeans:
-    """Average `values` (n,) within each of `classes` (n,).
-
-    >>> class_means([1, 0, 0.5], [7, 7, 9]).mean
-    0.5
-    """
+    """Average `values` (n,) within each of `classes` (n,)."""
     value, group = np.asarray(values, dtype=np.float64), np.asarray(classes, dtype=np.int64)
     if value.ndim != 1 or value.shape != group.shape:
         raise InputError("class means", f"values of shape {value.shape}, classes of shape {group.shape}", "give pairs")
@@ -51,11 +47,7 @@ def class_means(values: npt.ArrayLike, classes: npt.ArrayLike) -> ClassMeans:
 
 
 def ranks(scores: Scores) -> Ints:
-    """The rank of every item, 1 for the highest score; of equal scores the earlier item ranks higher. (n,) -> (n,)
-
-    >>> ranks(np.array([0.1, 0.9, 0.9, 0.5]))
-    array([4, 1, 2, 3])
-    """
+    """The rank of every item, 1 for the highest score; of equal scores the earlier item ranks higher. (n,) -> (n,)"""
     if scores.ndim != 1 or np.isnan(scores).any():
         fix = "leave out or correct what is not a number"
         raise InputError("ranking", "the scores are not one row of numbers", fix)
@@ -65,11 +57,7 @@ def ranks(scores: Scores) -> Ints:
 
 
 def average_precision(right_ranks: npt.ArrayLike, n_relevant: int) -> float:
-    """The precision at the rank of each right item, summed, over `n_relevant`; 0 where nothing is right or relevant.
-
-    >>> average_precision([1, 4], n_relevant=2), average_precision([], n_relevant=3)
-    (0.75, 0.0)
-    """
+    """The precision at the rank of each right item, summed, over `n_relevant`; 0 where nothing is right or relevant."""
     ordered = np.sort(np.asarray(right_ranks, dtype=np.int64))
     if not len(ordered) or not n_relevant:
         return 0.0
@@ -80,9 +68,6 @@ def recall_among_first(right_ranks: npt.ArrayLike, n_relevant: int, k: int = FIR
     """The share of the relevant items that are right and rank among the first `k`; 0 where nothing is relevant.
 
     Where there are more than `k` relevant items, `k` of them are all that fit, and count as all.
-
-    >>> recall_among_first([1, 6], n_relevant=4), recall_among_first([1, 2, 3, 4, 5], n_relevant=9)
-    (0.25, 1.0)
     """
     if not n_relevant:
         return 0.0
@@ -94,9 +79,6 @@ def chance_average_precision(n_items: int, n_relevant: int, hit_rate: float = 1.
 
     Each of the `n_relevant` is right with probability `hit_rate`, whatever its rank. Summed over the ranks r: the item
     there is relevant and right with probability n q / N, and each of the r - 1 before it with (n - 1) q / (N - 1).
-
-    >>> chance_average_precision(n_items=2, n_relevant=1)
-    0.75
     """
     if not n_relevant:
         return 0.0

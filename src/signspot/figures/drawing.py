@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 
-MAX_CURVES = 8  # more cannot be told apart
+_MAX_CURVES = 8  # more cannot be told apart
 # Okabe and Ito's palette, which colour-blind readers can tell apart. Its green is kept for what was found.
 COLOURS = ("#0072B2", "#E69F00", "#CC79A7", "#56B4E9", "#D55E00", "#333333")
 FOUND, NOT_FOUND, OTHERS = "#009E73", "#D55E00", "#B8B8B8"
@@ -90,9 +90,9 @@ def curves(answer: WordAnswer) -> list[Curve]:
     cosine, names = with_gaps(answer.similarity.cosine), entry_names(answer.similarity.entries)
     n_entries = cosine.shape[1]
     drawn = list(range(n_entries))
-    if n_entries > MAX_CURVES:
+    if n_entries > _MAX_CURVES:
         peaks = answer.similarity.cosine.max(axis=0, initial=-np.inf)
-        drawn = sorted(np.argsort(-peaks, kind="stable")[: MAX_CURVES - 1].tolist())
+        drawn = sorted(np.argsort(-peaks, kind="stable")[: _MAX_CURVES - 1].tolist())
     lines = []
     for place, entry in enumerate(drawn):
         dashes = "-" if place < len(COLOURS) else "-."

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
 
-MAX_PANELS = 30
+_MAX_PANELS = 30
 SUFFIXES = (".png", ".svg", ".pdf")
 _DATELESS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 _DPI = 160
@@ -42,7 +42,7 @@ def plot_answer(answer: VideoAnswer, path: Path, *, overwrite: bool = False) -> 
 
 
 def _answer_figure(answer: VideoAnswer) -> Figure:
-    shown = answer.words[:MAX_PANELS]
+    shown = answer.words[:_MAX_PANELS]
     height = _TOP + len(shown) * (_HEADER + _PANEL) + max(0, len(shown) - 1) * _GAP + _BOTTOM
     figure = drawing.blank_figure(_WIDTH, height, _DPI)
     span_seconds = (0.0, max(answer.duration_ms, 40) / 1000)
@@ -127,7 +127,7 @@ def _set_ticks(axes: Axes, seconds: float, *, is_last: bool) -> None:
 
 
 def _title(figure: Figure, answer: VideoAnswer, height: float) -> None:
-    more = f" · {MAX_PANELS} of {len(answer.words)} words shown" if len(answer.words) > MAX_PANELS else ""
+    more = f" · {_MAX_PANELS} of {len(answer.words)} words shown" if len(answer.words) > _MAX_PANELS else ""
     partial = f" · {answer.partial}" if answer.partial else ""
     models = dict.fromkeys(spotting.provenance.model for spotting in answer)
     by = f" · model {shortened(', '.join(models), 40)}" if models else ""

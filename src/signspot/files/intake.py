@@ -99,14 +99,14 @@ def unreadable(path: Path, error: OSError) -> FormatError:
 # Names are compared in Unicode form NFC, because macOS and Linux store the same name in different bytes.
 
 # What is taken for a video in a folder or a list: the usual names of every container that is read (README, Formats).
-VIDEO_SUFFIXES = frozenset(
+_VIDEO_SUFFIXES = frozenset(
     (
         *(".mp4", ".m4v", ".mov", ".qt", ".3gp", ".3g2", ".mkv", ".webm", ".avi", ".divx", ".flv", ".f4v", ".ogv"),
         *(".mpg", ".mpeg", ".m2v", ".vob", ".ts", ".mts", ".m2ts", ".m2t", ".wmv", ".asf", ".mxf", ".dv", ".gif"),
     )
 )
-LANDMARK_SUFFIX = ".pose"  # a file of landmarks: it belongs to the video of its name, or stands for one
-RECORDING_SUFFIXES = VIDEO_SUFFIXES | {LANDMARK_SUFFIX}
+_LANDMARK_SUFFIX = ".pose"  # a file of landmarks: it belongs to the video of its name, or stands for one
+RECORDING_SUFFIXES = _VIDEO_SUFFIXES | {_LANDMARK_SUFFIX}
 _MAX_NAME = 4096  # characters of a path
 _DRIVE = re.compile("[A-Za-z]:")
 _DIGITS = re.compile("([0-9]+)")
@@ -114,12 +114,12 @@ _DIGITS = re.compile("([0-9]+)")
 
 def shown_by(recording: Path) -> Path:
     """The file that a player can show: a video itself; of landmarks the video of their name, if it lies beside them."""
-    if recording.suffix.lower() != LANDMARK_SUFFIX:
+    if recording.suffix.lower() != _LANDMARK_SUFFIX:
         return recording
     whole = recording.with_suffix("")  # a.mov.pose belongs to a.mov
-    if whole.suffix.lower() in VIDEO_SUFFIXES and whole.is_file():
+    if whole.suffix.lower() in _VIDEO_SUFFIXES and whole.is_file():
         return whole
-    beside = (recording.with_suffix(suffix) for suffix in sorted(VIDEO_SUFFIXES))
+    beside = (recording.with_suffix(suffix) for suffix in sorted(_VIDEO_SUFFIXES))
     return next((video for video in beside if video.is_file()), recording)
 
 
@@ -128,7 +128,7 @@ NO_SUCH_FILE = "no such file"
 
 def has_twin(video: Path) -> bool:
     """Whether another video lies beside it that differs in its suffix alone: files named after the stem fit both."""
-    beside = (video.with_suffix(suffix) for suffix in VIDEO_SUFFIXES if suffix != video.suffix.lower())
+    beside = (video.with_suffix(suffix) for suffix in _VIDEO_SUFFIXES if suffix != video.suffix.lower())
     return any(twin.is_file() for twin in beside)
 
 
@@ -296,9 +296,9 @@ def natural(name: str) -> tuple[str | int, ...]:
 def recordings(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
     """Part videos, and landmarks that stand for one, from other files; landmarks beside their video are neither."""
     all_files = list(files)
-    videos = {n for file in all_files if file.suffix in VIDEO_SUFFIXES for n in (file.stem, file.last_name)}
+    videos = {n for file in all_files if file.suffix in _VIDEO_SUFFIXES for n in (file.stem, file.last_name)}
     known = [file for file in all_files if file.suffix in RECORDING_SUFFIXES]
-    own = [file for file in known if file.suffix != LANDMARK_SUFFIX or file.stem not in videos]
+    own = [file for file in known if file.suffix != _LANDMARK_SUFFIX or file.stem not in videos]
     return own, [file for file in all_files if file.suffix not in RECORDING_SUFFIXES]
 
 

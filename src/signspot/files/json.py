@@ -20,7 +20,7 @@ from signspot.files.atomic import atomic_output
 from signspot.files.intake import MAX_FILE_BYTES, read_whole
 
 MAX_DEPTH = 100
-MAX_VALUES = 5_000_000  # bounds the memory: a 64 MB file could hold 20 million empty objects
+_MAX_VALUES = 5_000_000  # bounds the memory: a 64 MB file could hold 20 million empty objects
 _MAX_DIGITS = 18  # every such integer fits in 64 bits
 
 # Possessive, and satisfied by an unfinished string: linear in time whatever the input.
@@ -40,7 +40,7 @@ def parse_json(content: bytes, where: str | Path) -> object:
     if opened > MAX_DEPTH and _depth(skeleton) > MAX_DEPTH:
         what = f"is nested more than {MAX_DEPTH} levels deep"
         raise FormatError(where, what, "no file of this kind is: get a new copy")
-    if opened + skeleton.count(b",") > MAX_VALUES:
+    if opened + skeleton.count(b",") > _MAX_VALUES:
         raise FormatError(where, "holds more than 5 million values", "split it into several files")
     try:
         value: object = _DECODER.decode(content.decode("utf-8-sig"))

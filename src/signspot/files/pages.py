@@ -127,11 +127,7 @@ class ReportPage:
 
 
 def percent(share: float) -> str:
-    """A share from 0 to 1 for people.
-
-    >>> percent(0.0725)
-    '7.2%'
-    """
+    """A share from 0 to 1 for people."""
     return f"{100 * share:.1f}%"
 
 

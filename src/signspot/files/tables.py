@@ -241,11 +241,7 @@ _FORMULA = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 
 
 def guarded(text: str) -> str:
-    """The text as a cell that no spreadsheet runs.
-
-    >>> guarded("=1+1"), guarded("apple")
-    ("'=1+1", 'apple')
-    """
+    """The text as a cell that no spreadsheet runs."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 

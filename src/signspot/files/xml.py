@@ -18,7 +18,7 @@ from lxml import etree
 from signspot.errors import InputError, readable_size
 
 MAX_XML_BYTES = 100_000_000
-MAX_NODES = 5_000_000  # elements, attributes, comments
+_MAX_NODES = 5_000_000  # elements, attributes, comments
 MAX_DEPTH = 64
 
 _BYTE_ORDER_MARKS = b"\xef\xbb\xbf\xfe\xff\0"  # any of these bytes, in any order
@@ -101,8 +101,8 @@ def _check_size(data: bytes, where: str | Path, error: type[InputError]) -> None
         raise error(where, f"is larger than {readable_size(MAX_XML_BYTES)}", "split it into smaller files")
     # An upper bound by counting bytes: building the tree first would already cost the memory.
     closing = 0 if b"\0" in data[:4] else data.count(b"</")
-    if data.count(b"<") - closing + data.count(b"=") > MAX_NODES:
-        raise error(where, f"holds more than {MAX_NODES:,} XML nodes", "split it into smaller files")
+    if data.count(b"<") - closing + data.count(b"=") > _MAX_NODES:
+        raise error(where, f"holds more than {_MAX_NODES:,} XML nodes", "split it into smaller files")
 
 
 def _refuse_dtd(data: bytes, encoding: str | None, where: str | Path, error: type[InputError]) -> None:

@@ -213,7 +213,7 @@ class ImportedCorpus:
     left_out: int  # annotations of missing videos
 
 
-def read_vocabulary(path: Path) -> Vocabulary:
+def _read_vocabulary(path: Path) -> Vocabulary:
     """The words of BSL-1K or BOBSL, or of a text with a word a line; the id of a word is its position."""
     if path.suffix.lower() in (".txt", ".csv", ""):
         lines = [line.strip() for line in read_whole(path).decode("utf-8-sig", "replace").splitlines()]
@@ -265,7 +265,7 @@ def _seconds(node: Node) -> float:
     return seconds
 
 
-def read_bsl1k_subtitles(path: Path) -> Subtitles:
+def _read_bsl1k_subtitles(path: Path) -> Subtitles:
     """The subtitles of every episode in the order of time, from {split: {columns}} or {episode: [cues]}."""
     found: dict[str, list[Subtitle]] = {}
     for name, node in _tree(path).members().items():
@@ -298,7 +298,7 @@ def _subtitle(start: Node, end: Node, text: str) -> Subtitle:
     return Subtitle(MillisSpan.of(first * 1000, last * 1000), " ".join(text.split()))
 
 
-def read_splits(path: Path) -> Mapping[str, str]:
+def _read_splits(path: Path) -> Mapping[str, str]:
     """Which split each episode belongs to, from {split: [show/episode, ...]}."""
     splits: dict[str, str] = {}
     for split, node in _tree(path).members().items():
@@ -377,9 +377,9 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
     """Write corpus.json, and subtitles/*.vtt from a pickle of subtitles, into a folder at or above the videos."""
     refuse_existing(folder / _MANIFEST, overwrite=overwrite)
     videos = _inside(files.videos or folder, folder)
-    vocabulary = read_vocabulary(files.vocabulary) if files.vocabulary else None
+    vocabulary = _read_vocabulary(files.vocabulary) if files.vocabulary else None
     found = read_released(files, vocabulary)
-    splits = dict(read_splits(files.splits)) if files.splits else {}
+    splits = dict(_read_splits(files.splits)) if files.splits else {}
     for split, annotation in ((split, each) for split, marks in found.by_split.items() for each in marks):
         splits.setdefault(annotation.video_id, split)
     cues: Subtitles = {}
@@ -388,7 +388,7 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
         beside = _by_name(Place(_inside(files.subtitles, folder)), SUBTITLE_SUFFIXES)
         written = {name: there[0].path for name, there in beside.items()}
     elif files.subtitles is not None:
-        cues = read_bsl1k_subtitles(files.subtitles)
+        cues = _read_bsl1k_subtitles(files.subtitles)
     language = LANGUAGE if found.rules else ""  # the challenge is of another
     episodes, problems = _episodes({**dict.fromkeys(cues, ""), **splits}, Place(videos), language)
     if not episodes:

@@ -75,9 +75,9 @@ _LISTS = {
 _FACTS = {"original": "videos_original", "resampled": "videos_360h_25fps"}
 _NEEDED = ("name", "word")
 _NOTHING: tuple[str, ...] = ()
-FACT_FIELDS = ("T", "H", "W", "duration_sec", "fps")
-NESTED_FIELDS = tuple(_FACTS.values())
-FLAT_FIELDS = (
+_FACT_FIELDS = ("T", "H", "W", "duration_sec", "fps")
+_NESTED_FIELDS = tuple(_FACTS.values())
+_FLAT_FIELDS = (
     *("name", "word", "bbox", "temp_interval"),
     *_TEXTS.values(),
     *(column for column, _ in _PATTERNS.values()),
@@ -160,7 +160,7 @@ def sign_synonyms(records: tuple[BslDictRecord, ...]) -> Synonyms:
     return Synonyms.of(pairs)
 
 
-def record_from(fields: Mapping[str, Node], odd: Oddities) -> BslDictRecord:
+def _record_from(fields: Mapping[str, Node], odd: Oddities) -> BslDictRecord:
     """One record from its released fields; what is not needed and not understood is left empty and noted."""
 
     def lenient(column: str, read: Callable[[Node], _Read], empty: _Read) -> _Read:
@@ -217,12 +217,12 @@ def _count(node: Node) -> int:
 
 def _facts(node: Node) -> ClipFacts:
     held = node.members()
-    values = [None if (one := held.get(name)) is None or one.is_missing else one.number() for name in FACT_FIELDS]
+    values = [None if (one := held.get(name)) is None or one.is_missing else one.number() for name in _FACT_FIELDS]
     n_frames, height, width = (None if value is None else int(value) for value in values[:3])
     return ClipFacts(n_frames, height, width, *values[3:])
 
 
-def write_bsldict_records(content: BslDictRecords, folder: Path, *, overwrite: bool = False) -> None:
+def _write_bsldict_records(content: BslDictRecords, folder: Path, *, overwrite: bool = False) -> None:
     # Clips of one category share their long list of signs: each list is written once.
     lists: dict[tuple[str, ...], int] = {}
     records = [_released(record, lists) for record in content.records]
@@ -246,7 +246,8 @@ def _released(record: BslDictRecord, lists: dict[tuple[str, ...], int]) -> dict[
     for ours, column in _FACTS.items():
         if facts := getattr(record, ours):
             values = (facts.n_frames, facts.height, facts.width, facts.duration_seconds, facts.fps)
-            fields[column] = {name: value for name, value in zip(FACT_FIELDS, values, strict=True) if value is not None}
+            known = zip(_FACT_FIELDS, values, strict=True)
+            fields[column] = {name: value for name, value in known if value is not None}
     if record.box is not None:
         fields["bbox"] = [record.box.top, record.box.left, record.box.bottom, record.box.right]
     if record.trim is not None:
@@ -267,7 +268,7 @@ def read_bsldict_records(folder: Path) -> BslDictRecords:
                 fields[column] = _listed(fields[column], lists)
         if missing := [column for column in _NEEDED if column not in fields]:
             raise row.wrong(f"has no field {missing[0]!r}")
-        records.append(record_from(fields, odd))
+        records.append(_record_from(fields, odd))
     if odd.lines():
         raise FormatError(path, odd.lines()[0], "import the dictionary again")
     return BslDictRecords(tuple(records), tuple(_word(row) for row in content.member("words").rows()))
@@ -284,7 +285,7 @@ def _word(row: Node) -> ReleasedWord:
     return ReleasedWord(text.text(), word_id.integer(), normalised.text())
 
 
-KINDS = {"i3d": 1024, "mlp": 256}  # the released features and their length
+_KINDS = {"i3d": 1024, "mlp": 256}  # the released features and their length
 LANGUAGE = "bfi"
 _MANIFEST = "dictionary.json"
 _OWN_FILES = frozenset((_MANIFEST, FEATURES_FILE, RECORDS_FILE))
@@ -332,11 +333,11 @@ def import_bsldict(
         raise DictionaryError(pickle, "holds no usable entry", "get the file again")
     rows = {record.entry_id: row for row, record in enumerate(records)}
     order = [rows[entry.entry_id] for entry in dictionary]
-    kinds = {kind: _feature_set(kind, released.features[kind], order) for kind in KINDS}
+    kinds = {kind: _feature_set(kind, released.features[kind], order) for kind in _KINDS}
     report(f"writing {folder.name}", 0, 1)
     with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
         write_entry_features(EntryFeatures(tuple(entry.entry_id for entry in dictionary), kinds), temporary)
-        write_bsldict_records(BslDictRecords(tuple(records[row] for row in order), released.words), temporary)
+        _write_bsldict_records(BslDictRecords(tuple(records[row] for row in order), released.words), temporary)
         write_dictionary_manifest(dictionary, temporary / _MANIFEST)
     report(f"writing {folder.name}", 1, 1)
     remarks = (Problem(str(pickle), line, "the rest was imported") for line in odd.lines())
@@ -354,16 +355,16 @@ def _released_dictionary(tree: Node, odd: Oddities) -> _Released:
     fields = videos.members()
     count = len(videos.member("name").rows())
     videos.member("word")  # names the field if it is not there
-    known = {*FLAT_FIELDS, *NESTED_FIELDS, "features"}
+    known = {*_FLAT_FIELDS, *_NESTED_FIELDS, "features"}
     _note_difference(known, set(fields), videos.place, odd)
     _note_difference({"words", "words_to_id", "words_normalised", "videos"}, set(tree.members()), "the file", odd)
-    columns = {name: fields[name].rows(count) for name in FLAT_FIELDS if name in fields}
-    for name in NESTED_FIELDS:
+    columns = {name: fields[name].rows(count) for name in _FLAT_FIELDS if name in fields}
+    for name in _NESTED_FIELDS:
         if name in fields:
             columns[name] = _nested(fields[name], count)
     held = videos.member("features")
-    _note_difference(set(KINDS), set(held.members()), held.place, odd)
-    features = {kind: held.member(kind).rows(count) for kind in KINDS}
+    _note_difference(set(_KINDS), set(held.members()), held.place, odd)
+    features = {kind: held.member(kind).rows(count) for kind in _KINDS}
     return _Released(columns, features, _words(tree, odd))
 
 
@@ -376,7 +377,7 @@ def _note_difference(known: set[str], found: set[str], place: str, odd: Oddities
 
 def _nested(node: Node, count: int) -> list[Node]:
     """A table of columns as rows."""
-    columns = {name: column.rows(count) for name, column in node.members().items() if name in FACT_FIELDS}
+    columns = {name: column.rows(count) for name, column in node.members().items() if name in _FACT_FIELDS}
     return [
         Node(node.file, {name: column[i].value for name, column in columns.items()}, f"{node.place}[{i}]")
         for i in range(count)
@@ -404,7 +405,7 @@ def _records(released: _Released, odd: Oddities, report: Progress) -> tuple[list
     seen: dict[str, int] = {}
     total = len(released.columns["name"])
     for row in range(total):
-        record = record_from({name: column[row] for name, column in released.columns.items()}, odd)
+        record = _record_from({name: column[row] for name, column in released.columns.items()}, odd)
         if (first := seen.setdefault(record.entry_id, row)) != row:
             raise released.columns["name"][row].wrong(f"is the name of row {first} too: {record.name!r}")
         records.append(record)
@@ -432,10 +433,10 @@ def _entries(records: list[BslDictRecord], problems: list[Problem]) -> list[Entr
 
 
 def _feature_set(kind: str, rows: list[Node], order: list[int]) -> FeatureSet:
-    vectors = np.zeros((len(order), KINDS[kind]), dtype=np.float32)
+    vectors = np.zeros((len(order), _KINDS[kind]), dtype=np.float32)
     for at, row in enumerate(order):
         if not rows[row].is_missing:
-            vectors[at] = _vector(rows[row], KINDS[kind])
+            vectors[at] = _vector(rows[row], _KINDS[kind])
     # A vector of zeros has no direction: it cannot be compared, and stands for none.
     return FeatureSet(f"bsldict-released-{kind}", vectors, np.asarray(vectors.any(axis=1)))
 

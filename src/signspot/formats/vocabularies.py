@@ -177,7 +177,7 @@ def _stems(
 #     CV_ENTRY CVE_ID DESCRIPTION EXT_REF  one type, before EAF 2.8
 #   EXTERNAL_REF EXT_REF_ID VALUE          some SignBanks write it inside the list
 
-UNKNOWN_LANGUAGE = "und"  # ELAN's name for "not said"
+_UNKNOWN_LANGUAGE = "und"  # ELAN's name for "not said"
 
 
 def read_ecv(path: Path) -> ExternalVocabulary:
@@ -206,7 +206,7 @@ def items_of(vocabulary: etree._Element, refs: Mapping[str, str]) -> Iterator[Vo
         values = list(entry.iterchildren("CVE_VALUE")) if entry.tag == "CV_ENTRY_ML" else [entry]
         yield VocabularyItem(
             type_id=entry.get("CVE_ID", ""),
-            glosses=tuple(LocalGloss(v.get("LANG_REF", UNKNOWN_LANGUAGE), plain_text(v)) for v in values),
+            glosses=tuple(LocalGloss(v.get("LANG_REF", _UNKNOWN_LANGUAGE), plain_text(v)) for v in values),
             description=next((v.get("DESCRIPTION", "") for v in values if v.get("DESCRIPTION")), ""),
             external_ref=refs.get(entry.get("EXT_REF", ""), ""),
             vocabulary=vocabulary.get("CV_ID", ""),

@@ -169,7 +169,7 @@ def _four(node: Node | None) -> list[float]:
 
 
 def _imported(name: str, listed: Iterable[_Listed | Problem], folder: Path, *, overwrite: bool) -> ImportedClips:
-    for file in (CLIPS_FILE, _MANIFEST):
+    for file in (_CLIPS_FILE, _MANIFEST):
         refuse_existing(folder / file, overwrite=overwrite)
     made = _listed(name, listed, folder)
     _write_clip_records(made.records, folder, overwrite=overwrite)
@@ -218,7 +218,7 @@ def _entry(listed: _Listed, place: Place) -> Entry:
 
 # What a released data set says about its clips, beyond what our entries hold: clips.json beside the manifest.
 
-CLIPS_FILE = "clips.json"
+_CLIPS_FILE = "clips.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +244,7 @@ class ClipRecord:
 
 def _write_clip_records(records: tuple[ClipRecord, ...], folder: Path, *, overwrite: bool = False) -> None:
     content = {"format": "signspot-clips", "version": 1, "clips": [asdict(record) for record in records]}
-    write_json(content, folder / CLIPS_FILE, overwrite=overwrite)
+    write_json(content, folder / _CLIPS_FILE, overwrite=overwrite)
 
 
 # Where in its picture the signer of a clip is, as released data sets say it.

@@ -30,7 +30,7 @@ from signspot.media.reader import VideoReader
 SIGNATURE_SHAPE = (2, 2048)  # the kept part and the whole clip: 8 moments of 16 x 16 places each
 # The cosine of two halves. Set between copies (0.946 and above) and other signs (0.857 and below) of 24 rendered clips
 # of one signer; not yet checked on a real dictionary.
-NEARLY_THE_SAME = 0.92
+_NEARLY_THE_SAME = 0.92
 _MOMENTS, _SIDE = 8, 16
 _LEAST_CHANGE = 1.0  # grey levels; less is noise
 _BLOCK = 1024  # signatures compared at once
@@ -52,7 +52,7 @@ def frame_signature(frames: Sequence[Pixels], kept: FrameSpan) -> FloatArray:
     return np.stack([_half(greys[kept.start : kept.stop]), _half(greys)])
 
 
-def near_pairs(signatures: FloatArray, least: float = NEARLY_THE_SAME) -> list[NearPair]:
+def near_pairs(signatures: FloatArray, least: float = _NEARLY_THE_SAME) -> list[NearPair]:
     """For every clip of (n, 2, 2048) the earlier one most like it, where a cosine is at least `least`."""
     pairs = []
     for start in range(0, len(signatures), _BLOCK):

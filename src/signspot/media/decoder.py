@@ -86,7 +86,7 @@ class Decoder:
             self._pictures = self._decoded(self._container)
             first = self._first_picture()
             self._size = (first.width, first.height)
-            self._viewer = Viewer(first, self._stream.sample_aspect_ratio)
+            self._viewer = _Viewer(first, self._stream.sample_aspect_ratio)
             self.info = self._describe(first)
         except BaseException:
             self.close()
@@ -98,11 +98,11 @@ class Decoder:
         self._file.close()
 
     def frames(self) -> Iterator[Frame]:
-        straight = straightened(self._stamped(), self._clock, clock_is_arbitrary=self._clock_is_arbitrary)
+        straight = _straightened(self._stamped(), self._clock, clock_is_arbitrary=self._clock_is_arbitrary)
         shown: Timed[VideoFrame] | None = None
         pixels: Pixels | None = None
         count = 0
-        placed = from_zero(self._watched(straight), hides_earlier=self._hides_earlier)
+        placed = _from_zero(self._watched(straight), hides_earlier=self._hides_earlier)
         for picture in at_ticks(placed, self._clock):
             if count == self._limits.max_frames:
                 self._findings.stopped = f"reading stopped after {count} frames, the most that are allowed"
@@ -136,7 +136,7 @@ class Decoder:
                 metadata_errors="replace",
                 buffer_size=_BUFFER_BYTES,
             )
-        except FAULTS as error:
+        except _FAULTS as error:
             self._findings.out_of_memory |= isinstance(error, MemoryError)
             raise self._failure("is not a video that can be read, or it is damaged") from error
 
@@ -215,7 +215,7 @@ class Decoder:
                     faults_in_a_row = 0
                     yield packet
                 return
-            except FAULTS as error:
+            except _FAULTS as error:
                 self._findings.out_of_memory |= isinstance(error, MemoryError)
                 self._findings.bad_reads += 1
                 faults_in_a_row += 1
@@ -233,7 +233,7 @@ class Decoder:
                     continue
             try:
                 pictures = self._stream.codec_context.decode(packet)
-            except FAULTS as error:
+            except _FAULTS as error:
                 self._findings.out_of_memory |= isinstance(error, MemoryError)
                 # A broadcast recording begins in mid-stream: what comes before its first whole picture is no damage.
                 self._findings.bad_packets += has_begun
@@ -247,8 +247,8 @@ class Decoder:
                 if max(picture.width, picture.height) <= self._limits.max_side:
                     yield picture
 
-    def _stamped(self) -> Iterator[Stamped[VideoFrame]]:
-        deinterlacer = Deinterlacer()
+    def _stamped(self) -> Iterator[_Stamped[VideoFrame]]:
+        deinterlacer = _Deinterlacer()
         steps = itertools.chain((deinterlacer.push(p) for p in self._pictures), (deinterlacer.flush() for _ in (0,)))
         for picture in itertools.chain.from_iterable(steps):
             unit = picture.time_base or _MILLISECOND
@@ -259,7 +259,7 @@ class Decoder:
                     when = f" at {clock(time_ms)}" if time_ms is not None else ""
                     size = f"{self._size[0]} x {self._size[1]}"
                     self._notes.append(f"the pictures change size{when}: all are scaled to {size}")
-            yield Stamped(picture, time_ms, float(max(0, picture.duration) * unit * 1000))
+            yield _Stamped(picture, time_ms, float(max(0, picture.duration) * unit * 1000))
 
     def _stamp(self, picture: VideoFrame) -> int | None:
         if self._stream.container.format.name != "avi":
@@ -285,7 +285,7 @@ class Decoder:
             pixels = self._viewer.pixels(picture)
         except MemoryError as error:
             raise self._needs_memory() from error
-        except FAULTS as error:
+        except _FAULTS as error:
             if before is None:
                 raise VideoError(self._path, "its pictures cannot be converted to RGB", _CONVERT) from error
             self._findings.bad_pictures += 1
@@ -316,20 +316,20 @@ class Decoder:
 # Which picture is shown at which 25 fps tick: pure arithmetic on timestamps, no video.
 #
 # All times are milliseconds. Pictures arrive in the order in which the decoder shows them, with the timestamps the
-# file claims; `straightened` turns these into times that never decrease, and `at_ticks` picks one picture for every
+# file claims; `_straightened` turns these into times that never decrease, and `at_ticks` picks one picture for every
 # tick. Both look one picture ahead and no further, so that a video of any length needs the same memory.
 
 Content = TypeVar("Content")
 
-AHEAD_MS = FRAME_MS / 2  # how early a picture may be shown: a long-held picture is held, not replaced early
-SUSPICIOUS_JUMP_MS = 1_000.0  # a jump this far needs a second picture to confirm it
-LONGEST_GAP_MS = 600_000.0  # a gap in the recording longer than this is left out, not filled with one picture
-LONGEST_LAST_MS = 10_000.0  # a picture that none follows ends by then
-ROUNDING_MS = 1.5  # containers round times to whole milliseconds; the end of a video is no more exact than this
+_AHEAD_MS = FRAME_MS / 2  # how early a picture may be shown: a long-held picture is held, not replaced early
+_SUSPICIOUS_JUMP_MS = 1_000.0  # a jump this far needs a second picture to confirm it
+_LONGEST_GAP_MS = 600_000.0  # a gap in the recording longer than this is left out, not filled with one picture
+_LONGEST_LAST_MS = 10_000.0  # a picture that none follows ends by then
+_ROUNDING_MS = 1.5  # containers round times to whole milliseconds; the end of a video is no more exact than this
 
 
 @dataclass(frozen=True, slots=True)
-class Stamped(Generic[Content]):
+class _Stamped(Generic[Content]):
     """A picture with the time the file claims for it (None: it claims none) and how long it lasts (0: unknown)."""
 
     content: Content
@@ -372,8 +372,8 @@ class ClockFaults:
         return tuple(sentence.format(count) for count, sentence in said if count)
 
 
-def straightened(
-    pictures: Iterable[Stamped[Content]], faults: ClockFaults, *, clock_is_arbitrary: bool = False
+def _straightened(
+    pictures: Iterable[_Stamped[Content]], faults: ClockFaults, *, clock_is_arbitrary: bool = False
 ) -> Iterator[Timed[Content]]:
     """Give every picture a time that never decreases; what cannot be believed is left out and counted.
 
@@ -390,14 +390,14 @@ def straightened(
                 faults.strays += 1
             else:
                 jump_ms = suspect.time_ms + shift - last.time_ms if last is not None else 0.0
-                if last is not None and (jump_ms < 0 or (clock_is_arbitrary and jump_ms > LONGEST_GAP_MS)):
+                if last is not None and (jump_ms < 0 or (clock_is_arbitrary and jump_ms > _LONGEST_GAP_MS)):
                     faults.restarts += 1
                     shift = last.end_ms - suspect.time_ms
                 last = suspect.shifted(shift)
                 yield last
             suspect = None
         step_ms = picture.time_ms + shift - last.time_ms if last is not None else math.inf
-        if abs(step_ms) > SUSPICIOUS_JUMP_MS:
+        if abs(step_ms) > _SUSPICIOUS_JUMP_MS:
             suspect = picture
         elif step_ms < 0:
             faults.late += 1
@@ -405,13 +405,13 @@ def straightened(
             last = picture.shifted(shift)
             yield last
     if suspect is not None:
-        if last is None or 0 <= suspect.time_ms + shift - last.time_ms <= LONGEST_GAP_MS:
+        if last is None or 0 <= suspect.time_ms + shift - last.time_ms <= _LONGEST_GAP_MS:
             yield suspect.shifted(shift)
         else:
             faults.strays += 1
 
 
-def from_zero(pictures: Iterable[Timed[Content]], *, hides_earlier: bool) -> Iterator[Timed[Content]]:
+def _from_zero(pictures: Iterable[Timed[Content]], *, hides_earlier: bool) -> Iterator[Timed[Content]]:
     """Let the pictures begin at zero or later, as in a player.
 
     Where something hides what lies before zero (the edit list of an MP4: it begins between two key pictures), a picture
@@ -424,7 +424,7 @@ def from_zero(pictures: Iterable[Timed[Content]], *, hides_earlier: bool) -> Ite
         moved = picture.shifted(shift)
         if moved.time_ms >= 0:
             yield moved
-        elif moved.end_ms > ROUNDING_MS:
+        elif moved.end_ms > _ROUNDING_MS:
             yield Timed(moved.content, 0.0, moved.end_ms)
 
 
@@ -439,7 +439,7 @@ def at_ticks(pictures: Iterable[Timed[Content]], faults: ClockFaults) -> Iterato
         return
     origin_ms, ticks = current.time_ms, 0
     for following in remaining:
-        is_gap = following.time_ms - current.time_ms > LONGEST_GAP_MS
+        is_gap = following.time_ms - current.time_ms > _LONGEST_GAP_MS
         end_ms = _end_ms(current) if is_gap else math.inf
         while not _replaces(following, current, tick_ms := origin_ms + FRAME_MS * ticks) and tick_ms < end_ms:
             yield current
@@ -455,10 +455,10 @@ def at_ticks(pictures: Iterable[Timed[Content]], faults: ClockFaults) -> Iterato
 
 def _end_ms(picture: Timed[Content]) -> float:
     """When a picture ends that none follows."""
-    return picture.time_ms + min(picture.duration_ms, LONGEST_LAST_MS) - ROUNDING_MS
+    return picture.time_ms + min(picture.duration_ms, _LONGEST_LAST_MS) - _ROUNDING_MS
 
 
-def _filled(pictures: Iterable[Stamped[Content]]) -> Iterator[Timed[Content]]:
+def _filled(pictures: Iterable[_Stamped[Content]]) -> Iterator[Timed[Content]]:
     """Complete missing times and durations from the picture before."""
     before: Timed[Content] | None = None
     for picture in pictures:
@@ -469,32 +469,32 @@ def _filled(pictures: Iterable[Stamped[Content]]) -> Iterator[Timed[Content]]:
         if duration_ms <= 0:
             step_ms = time_ms - before.time_ms if before else 0.0
             usual_ms = before.duration_ms if before else float(FRAME_MS)
-            duration_ms = step_ms if 0 < step_ms <= SUSPICIOUS_JUMP_MS else usual_ms
+            duration_ms = step_ms if 0 < step_ms <= _SUSPICIOUS_JUMP_MS else usual_ms
         before = Timed(picture.content, time_ms, duration_ms)
         yield before
 
 
 def _is_stray(suspect: Timed[Content], following: Timed[Content], last: Timed[Content] | None, shift: float) -> bool:
-    if last is not None and 0 <= following.time_ms + shift - last.time_ms <= SUSPICIOUS_JUMP_MS:
+    if last is not None and 0 <= following.time_ms + shift - last.time_ms <= _SUSPICIOUS_JUMP_MS:
         return True
-    return not 0 <= following.time_ms - suspect.time_ms <= LONGEST_GAP_MS
+    return not 0 <= following.time_ms - suspect.time_ms <= _LONGEST_GAP_MS
 
 
 def _replaces(following: Timed[Content], current: Timed[Content], tick_ms: float) -> bool:
     ahead_ms = following.time_ms - tick_ms
-    return ahead_ms <= 0 or (ahead_ms <= AHEAD_MS and ahead_ms < tick_ms - current.time_ms)
+    return ahead_ms <= 0 or (ahead_ms <= _AHEAD_MS and ahead_ms < tick_ms - current.time_ms)
 
 
 # From decoded pictures to what a viewer sees: deinterlaced, square pixels, turned upright, RGB.
 
 # PyAV raises FFmpeg's errors, and on damaged files also Python's own of many kinds (IndexError, UnicodeDecodeError...).
-FAULTS = (av.error.FFmpegError, ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
+_FAULTS = (av.FFmpegError, ArithmeticError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 _WIDEST_PIXEL = 4  # pixels wider or narrower than this are a damaged header
 _DEINTERLACE = "mode=send_frame:deint=interlaced"  # one picture per frame; progressive pictures pass
 
 
 @dataclass(frozen=True, slots=True)
-class Orientation:
+class _Orientation:
     """How stored pixels become upright ones: exchange rows and columns, then flip."""
 
     exchange: bool = False
@@ -502,7 +502,7 @@ class Orientation:
     flip_rows: bool = False
 
     @classmethod
-    def of(cls, picture: VideoFrame) -> Orientation:
+    def of(cls, picture: VideoFrame) -> _Orientation:
         """Read a picture's display matrix; angles between the quarter turns go to the nearest."""
         try:
             side_data = cast(Mapping[SideDataType, SideData], picture.side_data)
@@ -518,7 +518,7 @@ class Orientation:
         return cls(True, flip_columns=c < 0, flip_rows=b < 0)
 
     @classmethod
-    def turned(cls, clockwise: float) -> Orientation:
+    def turned(cls, clockwise: float) -> _Orientation:
         """That of a picture which is turned by these degrees, or the nearest quarter turn, and not mirrored."""
         quarters = round(clockwise / 90) % 4
         return cls(quarters % 2 == 1, flip_columns=quarters in (1, 2), flip_rows=quarters in (2, 3))
@@ -541,11 +541,11 @@ class Orientation:
         return np.ascontiguousarray(upright)
 
 
-class Viewer:
+class _Viewer:
     """Turns pictures into upright RGB arrays, all of the size of the first."""
 
     def __init__(self, first: VideoFrame, pixel_aspect: Fraction | None) -> None:
-        self.orientation = Orientation.of(first)
+        self.orientation = _Orientation.of(first)
         aspect = float(pixel_aspect) if pixel_aspect else 1.0
         if not 1 / _WIDEST_PIXEL <= aspect <= _WIDEST_PIXEL:
             aspect = 1.0
@@ -568,7 +568,7 @@ class Viewer:
         return self.orientation.apply(plain.to_ndarray().astype(np.uint8, copy=False))
 
 
-class Deinterlacer:
+class _Deinterlacer:
     """Passes pictures on, and joins the two half-pictures of interlaced ones; runs up to two pictures behind."""
 
     def __init__(self) -> None:
@@ -584,7 +584,7 @@ class Deinterlacer:
                 self._graph, self._layout = _graph_for(picture), layout
             if self._graph is not None:
                 self._graph.vpush(picture)
-        except FAULTS:  # better two half-pictures than none
+        except _FAULTS:  # better two half-pictures than none
             yield from self.flush()
         if self._graph is None:
             yield picture
@@ -593,7 +593,7 @@ class Deinterlacer:
 
     def flush(self) -> Iterator[VideoFrame]:
         if self._graph is not None:
-            with contextlib.suppress(*FAULTS):
+            with contextlib.suppress(*_FAULTS):
                 self._graph.vpush(None)
             yield from self._ready()
             self._graph = None
@@ -602,7 +602,7 @@ class Deinterlacer:
         while self._graph is not None:
             try:
                 picture = self._graph.vpull()
-            except FAULTS:  # among them: no more for now
+            except _FAULTS:  # among them: no more for now
                 return
             yield picture
 

@@ -213,12 +213,8 @@ def _smoothly_scaled(pixels: Pixels, shape: FrameShape) -> Pixels:
 MAX_SPEED = 4.0  # a sign shown faster than this is no longer that sign
 
 
-def clip_count(n_frames: int) -> int:
-    """How many clips stand for a video: one for every 16 frames, at least one.
-
-    >>> clip_count(5), clip_count(16), clip_count(56)
-    (1, 1, 4)
-    """
+def _clip_count(n_frames: int) -> int:
+    """How many clips stand for a video: one for every 16 frames, at least one."""
     _refuse_empty(n_frames)
     return max(1, round(n_frames / CLIP_LENGTH))
 
@@ -227,7 +223,7 @@ def random_clips(n_frames: int, rng: np.random.Generator, *, max_speed: float = 
     """Frame numbers of all clips of a video, each at its own speed and shift: (n_clips, 16), rows never decrease."""
     if not max_speed >= 1:
         raise ValueError(f"a clip cannot be sampled at a speed of {max_speed}: use 1 or more")
-    n_clips = clip_count(n_frames)
+    n_clips = _clip_count(n_frames)
     speed = rng.uniform(1, max(1.0, min(max_speed, n_frames / CLIP_LENGTH)), size=(n_clips, 1))
     # Up to a whole frame beyond the last start, because the fraction is cut off: so every start is equally likely.
     room = np.maximum(0, n_frames - speed * (CLIP_LENGTH - 1))
@@ -241,11 +237,7 @@ def consecutive_clips(n_frames: int, rng: np.random.Generator) -> Ints:
 
 
 def centred_clip(n_frames: int, *, max_speed: float = 1) -> Ints:
-    """Frame numbers of one clip around the middle of a video, without chance: (16,), never decreasing.
-
-    >>> centred_clip(18).tolist()[:3], centred_clip(48, max_speed=4).tolist()[:3]
-    ([1, 2, 3], [1, 4, 7])
-    """
+    """Frame numbers of one clip around the middle of a video, without chance: (16,), never decreasing."""
     _refuse_empty(n_frames)
     speed = max(1.0, min(max_speed, n_frames / CLIP_LENGTH))
     start = max(0.0, (n_frames - speed * CLIP_LENGTH) / 2)
@@ -281,11 +273,7 @@ def thumbnail(pixels: Pixels, height: int = TILE_HEIGHT) -> Pixels:
 
 
 def spread(n_frames: int, tiles: int = TILES) -> list[int]:
-    """The middle frame of each of `tiles` equal parts of a clip; a short clip shows each frame once.
-
-    >>> spread(60), spread(2)
-    ([5, 15, 25, 35, 45, 55], [0, 1])
-    """
+    """The middle frame of each of `tiles` equal parts of a clip; a short clip shows each frame once."""
     shown = min(n_frames, tiles)
     return [(2 * tile + 1) * n_frames // (2 * shown) for tile in range(shown)]
 

@@ -57,8 +57,8 @@ class VideoReader:
         self._times_ms = array("d")
         self._has_begun = False
         self._report: ReadReport | None = None
-        self._decoder: Decoder | IsolatedDecoder | None = None
-        self._decoder = IsolatedDecoder(request) if isolated else Decoder(request)
+        self._decoder: Decoder | _IsolatedDecoder | None = None
+        self._decoder = _IsolatedDecoder(request) if isolated else Decoder(request)
         self.info = self._decoder.info
 
     def __enter__(self) -> Self:
@@ -91,7 +91,7 @@ class VideoReader:
         if decoder is not None:
             decoder.close()
 
-    def _frames(self, decoder: Decoder | IsolatedDecoder) -> Iterator[Frame]:
+    def _frames(self, decoder: Decoder | _IsolatedDecoder) -> Iterator[Frame]:
         try:
             for frame in decoder.frames():
                 self._times_ms.append(frame.time_ms)
@@ -233,7 +233,7 @@ class _Message:
     length: int  # of what follows
 
 
-class IsolatedDecoder:
+class _IsolatedDecoder:
     """One video, decoded in a process of its own; used as `Decoder` is."""
 
     def __init__(self, request: ReadRequest) -> None:

@@ -20,8 +20,8 @@ from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray, Floats, LandmarkTrack, Pixels
 from signspot.media.reader import VideoReader
 
-REFERENCE_HEIGHT = 360  # pixels, of the released dictionary's videos
-WRISTS = (15, 16)  # of the pose
+_REFERENCE_HEIGHT = 360  # pixels, of the released dictionary's videos
+_WRISTS = (15, 16)  # of the pose
 _FIRST_OF_HANDS = (132, 195)  # of the 258 numbers: the x of their wrists
 _LEAST_VISIBILITY = 0.3
 _LONGEST_HOLD = 4  # frames one picture of a slow video is shown: about 6 pictures a second
@@ -73,7 +73,7 @@ def trim_by_landmarks(track: LandmarkTrack, aspect: float, options: TrimOptions 
     if not (np.isfinite(aspect) and aspect > 0):
         raise ValueError(f"a picture of aspect {aspect}")
     n_frames = len(track.axis)
-    places = [place for place in (_wrist(track.points, wrist, aspect) for wrist in WRISTS) if place is not None]
+    places = [place for place in (_wrist(track.points, wrist, aspect) for wrist in _WRISTS) if place is not None]
     if not places:
         hands = (_path(track.points[:, first : first + 2], aspect) for first in _FIRST_OF_HANDS)
         places = [place for place in hands if place is not None]
@@ -89,9 +89,9 @@ def trim_by_motion(
     frames: Iterable[Pixels], options: TrimOptions = TrimOptions(), *, box: SignerBox | None = None
 ) -> Trim:
     """Trim by the motion inside the signer's box in frames (H, W, 3); the box is found from the motion if not given."""
-    energy = MotionEnergy.of(frames)
+    energy = _MotionEnergy.of(frames)
     n_frames = len(energy.blocks)
-    box = box or box_of_motion(energy)
+    box = box or _box_of_motion(energy)
     if box is None:
         return Trim(FrameSpan(0, n_frames), n_frames, NOTHING_MOVES)
     motion = _strength(energy, box)
@@ -114,7 +114,7 @@ def _path(places: FloatArray, aspect: float) -> Floats | None:
         return None
     frames = np.arange(len(places))
     path = np.stack([np.interp(frames, frames[seen], axis[seen]) for axis in (x * aspect, y)], axis=1)
-    return path * REFERENCE_HEIGHT
+    return path * _REFERENCE_HEIGHT
 
 
 def _jitter(path: Floats) -> float:
@@ -133,7 +133,7 @@ def _speed(path: Floats) -> Floats:
     return np.asarray(np.hypot(moved[:, 0], moved[:, 1]))
 
 
-def _strength(energy: MotionEnergy, box: SignerBox) -> Floats:
+def _strength(energy: _MotionEnergy, box: SignerBox) -> Floats:
     """The motion (n_frames,) inside a box: the mean of its six most changed blocks, held pictures bridged."""
     rows, columns = energy.blocks.shape[1:]
     top, bottom = (round(edge * rows) for edge in (box.top, box.bottom))
@@ -180,7 +180,7 @@ _DARK = 0.25  # a picture with less contrast than this share of the usual is sti
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MotionEnergy:
+class _MotionEnergy:
     """Grey levels by which each block changes from the frame before, beyond noise; the first frame has none."""
 
     blocks: FloatArray  # (n_frames, rows, columns), 0..255
@@ -188,7 +188,7 @@ class MotionEnergy:
     width: int
 
     @classmethod
-    def of(cls, frames: Iterable[Pixels]) -> MotionEnergy:
+    def of(cls, frames: Iterable[Pixels]) -> _MotionEnergy:
         """Compare frames (H, W, 3) uint8 of one size as they come; two small pictures are held."""
         changes: list[FloatArray] = []
         contrasts: list[float] = []
@@ -248,7 +248,7 @@ _LEAST_MOTION = 1.0  # grey levels
 _STRAY = 0.02  # share of all motion that may lie beyond each edge
 
 
-def box_of_motion(energy: MotionEnergy) -> SignerBox | None:
+def _box_of_motion(energy: _MotionEnergy) -> SignerBox | None:
     """The box of what moves, with room around it for the head, which moves least; None if nothing moves."""
     strength = energy.blocks.mean(axis=0).astype(np.float64) if len(energy.blocks) else np.zeros((1, 1))
     peak = energy.blocks.max(initial=0.0)

@@ -97,7 +97,7 @@ class OpenVinoBackend:
     def compiled(self, network: nn.Module, examples: tuple[Tensor, ...]) -> Program:
         """Compile for exactly these shapes; a batch with fewer rows is filled up with zeros and cut again."""
         openvino = _openvino()
-        model = openvino_model(openvino, network.eval(), [tuple(example.shape) for example in examples])
+        model = _openvino_model(openvino, network.eval(), [tuple(example.shape) for example in examples])
         settings = {
             "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[self.precision],
             "PERFORMANCE_HINT": "LATENCY",
@@ -165,14 +165,14 @@ def _arranged(tensor: Tensor) -> Tensor:
 # it begins. Only what the networks of this package use is known here; anything else raises.
 
 Node = Any  # of OpenVINO, which has no types
-Shape = tuple[int, ...]
+_Shape = tuple[int, ...]
 
 
-def openvino_model(openvino: ModuleType, network: nn.Module, shapes: Sequence[Shape]) -> Any:
+def _openvino_model(openvino: ModuleType, network: nn.Module, shapes: Sequence[_Shape]) -> Any:
     """The OpenVINO model of `network` for float32 inputs of exactly these shapes; it shares the network's weights."""
     graph = _Graph(openvino.opset14)
     parameters = [openvino.opset14.parameter(list(shape), openvino.Type.f32) for shape in shapes]
-    outputs = network(*(StandIn(graph, parameter.output(0)) for parameter in parameters))
+    outputs = network(*(_StandIn(graph, parameter.output(0)) for parameter in parameters))
     return openvino.Model([openvino.opset14.result(output.node) for output in outputs], parameters)
 
 
@@ -183,9 +183,9 @@ class _Graph:
         self.opset = opset
         self._weights: dict[int, tuple[Tensor, Node]] = {}  # by id, which stays taken as long as the tensor is here
 
-    def node(self, value: StandIn | Tensor | float) -> Node:
+    def node(self, value: _StandIn | Tensor | float) -> Node:
         """What computes a value; a constant if nothing has to be computed."""
-        if isinstance(value, StandIn):
+        if isinstance(value, _StandIn):
             return value.node
         if not isinstance(value, Tensor):
             return self.opset.constant(value, dtype="float32")
@@ -207,18 +207,18 @@ class _Call:
     kwargs: Mapping[str, Any]
 
 
-def _operation(name: str) -> Callable[..., StandIn]:
+def _operation(name: str) -> Callable[..., _StandIn]:
     return lambda *args, **kwargs: _noted(_Call(name, args, kwargs))
 
 
-class StandIn:
+class _StandIn:
     """Takes the place of a tensor in the code of a network."""
 
     def __init__(self, graph: _Graph, node: Node) -> None:
         self.graph, self.node = graph, node
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> _Shape:
         return tuple(self.node.get_shape())
 
     @property
@@ -235,7 +235,7 @@ class StandIn:
         types: object,
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
-    ) -> StandIn:
+    ) -> _StandIn:
         """PyTorch calls this for each of its functions that is given a stand-in."""
         return _noted(_Call(func.__name__.strip("_"), args, kwargs or {}))
 
@@ -245,13 +245,13 @@ class StandIn:
     __radd__, __rmul__ = __add__, __mul__
 
 
-def _noted(call: _Call) -> StandIn:
+def _noted(call: _Call) -> _StandIn:
     if call.name not in _COUNTERPARTS:
         raise ValueError(f"{call.name} has no counterpart in OpenVINO here")
     several = call.args[0] if isinstance(call.args[0], list | tuple) else call.args
-    graph = next(value.graph for value in several if isinstance(value, StandIn))
+    graph = next(value.graph for value in several if isinstance(value, _StandIn))
     node = _COUNTERPARTS[call.name](graph, call)
-    return StandIn(graph, node.output(0) if hasattr(node, "output") else node)
+    return _StandIn(graph, node.output(0) if hasattr(node, "output") else node)
 
 
 def _arguments(call: _Call, **defaults: Any) -> list[Any]:
@@ -339,17 +339,17 @@ def _each(value: Any, n_axes: int) -> list[int]:
     return [int(one) for one in (values * n_axes if len(values) == 1 else values)]
 
 
-def _one(name: str) -> Counterpart:
+def _one(name: str) -> _Counterpart:
     return lambda graph, call: getattr(graph.opset, name)(graph.node(call.args[0]))
 
 
-def _two(name: str) -> Counterpart:
+def _two(name: str) -> _Counterpart:
     return lambda graph, call: getattr(graph.opset, name)(*map(graph.node, _arguments(call, left=None, right=None)))
 
 
-Counterpart = Callable[[_Graph, _Call], Node]
+_Counterpart = Callable[[_Graph, _Call], Node]
 
-_COUNTERPARTS: dict[str, Counterpart] = {
+_COUNTERPARTS: dict[str, _Counterpart] = {
     "conv2d": _convolution,
     "conv3d": _convolution,
     "max_pool2d": _max_pool,

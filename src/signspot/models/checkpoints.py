@@ -196,7 +196,7 @@ def import_checkpoint(path: Path, to: Path, options: ImportOptions | None = None
     if _is_ours(path):
         return _import_own(path, to, options)
     kind, found, others = _tensors_of(path)
-    weights, unknown = recognised_weights(path, found)
+    weights, unknown = _recognised_weights(path, found)
     card = ModelCard(
         name=options.name or to.stem,
         architecture="+".join(_parts_of(weights)),
@@ -240,7 +240,7 @@ def _import_own(path: Path, to: Path, options: ImportOptions) -> ImportReport:
     return ImportReport(card=card, kind="model of signspot", n_tensors=len(own.weights), ignored=())
 
 
-def recognised_weights(path: Path, found: Mapping[str, Tensor]) -> tuple[Weights, tuple[str, ...]]:
+def _recognised_weights(path: Path, found: Mapping[str, Tensor]) -> tuple[Weights, tuple[str, ...]]:
     """Bring tensors, by their place in the file, to our names; also the places of tensors that belong to no network.
 
     Wrappers and prefixes may be nested in any way. A tensor that is not known, beside others that are, is refused.
@@ -397,7 +397,7 @@ PARTS = (*TRUNKS, HEAD)
 _HEAD_PREFIX = "head_"  # of the head's settings; those of the trunk have none
 
 
-def name_of(trunk: Trunk) -> str:
+def _name_of(trunk: Trunk) -> str:
     return next(name for name, (kind, _) in _TRUNKS.items() if isinstance(trunk, kind))
 
 
@@ -425,7 +425,7 @@ def describe(trunk: Trunk | None, head: Head | None = None) -> dict[str, Setting
 
 def state_of(trunk: Trunk | None, head: Head | None = None) -> Weights:
     """The weights of both, under the names of a checkpoint."""
-    named: list[tuple[str, nn.Module]] = [] if trunk is None else [(name_of(trunk), trunk)]
+    named: list[tuple[str, nn.Module]] = [] if trunk is None else [(_name_of(trunk), trunk)]
     if head is not None:
         named.append((HEAD, head))
     return {f"{part}.{name}": tensor for part, network in named for name, tensor in network.state_dict().items()}

@@ -39,7 +39,7 @@ _LARGEST_KEPT = float(np.finfo(np.float16).max)  # vectors are kept as halves, a
 CONTINUOUS, DICTIONARY = 0, 1  # the domains of networks that have layers of their own for each (Paper App. B.3, C.1)
 
 
-class StagedModel:
+class _StagedModel:
     """A trunk and, unless it stands alone, a head; `how` is what else the vectors depend on, such as frame sizes."""
 
     def __init__(self, trunk: InceptionTrunk | LandmarkEncoder, head: Head | None, how: Mapping[str, object]) -> None:
@@ -49,8 +49,8 @@ class StagedModel:
         self._domain = CONTINUOUS
         self.trunk_dim = trunk.embedding_dim
         self.dim = trunk.embedding_dim if head is None else head.config.embedding_dim
-        self.trunk_fingerprint = fingerprint_of({"trunk": trunk}, how)
-        self.fingerprint = fingerprint_of({"trunk": trunk, **({} if head is None else {"head": head})}, how)
+        self.trunk_fingerprint = _fingerprint_of({"trunk": trunk}, how)
+        self.fingerprint = _fingerprint_of({"trunk": trunk, **({} if head is None else {"head": head})}, how)
 
     def head_vectors(self, vectors: FloatArray) -> FloatArray:
         with torch.inference_mode():
@@ -66,7 +66,7 @@ class StagedModel:
         return unit
 
 
-def fingerprint_of(networks: Mapping[str, nn.Module], how: Mapping[str, object]) -> str:
+def _fingerprint_of(networks: Mapping[str, nn.Module], how: Mapping[str, object]) -> str:
     """A checksum of all that the vectors depend on: not of classifiers and counters."""
     weights = {
         f"{part}.{name}": tensor
@@ -85,7 +85,7 @@ def fingerprint_of(networks: Mapping[str, nn.Module], how: Mapping[str, object])
 _FULL_SIZE_ROWS = 2  # clips of a full-size I3D that a program takes at a time; more take more memory
 _MOST_ROWS = 64  # of a small one: more gain nothing
 _FEW_ROWS = 8  # where there are few clips, as in a dictionary entry: a program computes all its rows
-RELEASED_THRESHOLD = 0.4  # the cosine at which the released demo's (1 + cosine) / 2 reaches its 0.7 (deviation D5)
+_RELEASED_THRESHOLD = 0.4  # the cosine at which the released demo's (1 + cosine) / 2 reaches its 0.7 (deviation D5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +95,11 @@ class EmbedderSettings:
     name: str
     frame_shape: FrameShape = FrameShape(side=256, crop=224)
     normalisation: Normalisation = RELEASED
-    threshold: float = RELEASED_THRESHOLD
+    threshold: float = _RELEASED_THRESHOLD
     backend: Backend = field(default_factory=TorchBackend)
 
 
-class VideoEmbedder(StagedModel):
+class VideoEmbedder(_StagedModel):
     """Clips -> trunk -> head -> rows of length 1. The networks given are copied, and later changes do not matter."""
 
     def __init__(self, trunk: InceptionTrunk, head: Head | None, settings: EmbedderSettings) -> None:
@@ -147,7 +147,7 @@ class VideoEmbedder(StagedModel):
         if clips.shape[1:] != (CLIP_LENGTH, side, side, 3):
             raise ValueError(f"clips of shape {clips.shape} instead of (n, {CLIP_LENGTH}, {side}, {side}, 3)")
         shapes = ((n, 3, CLIP_LENGTH, side, side),)
-        program = self.program(f"{n} windows", lambda: LaterStages(self.trunk, domain=self._domain), shapes)
+        program = self.program(f"{n} windows", lambda: _LaterStages(self.trunk, domain=self._domain), shapes)
         vectors = [np.empty((0, self.trunk.embedding_dim), np.float32)]
         for first in range(0, len(clips), n):
             (rows,) = program(self.tensor(clips[first : first + n]))
@@ -178,7 +178,7 @@ class VideoEmbedder(StagedModel):
         return self._programs[key]
 
 
-class LaterStages(nn.Module):
+class _LaterStages(nn.Module):
     """The stages of a trunk behind the one named (or all) and the average: (B, channels, T, H, W) -> (B, trunk dim)."""
 
     def __init__(self, trunk: InceptionTrunk, after: str | None = None, domain: int = CONTINUOUS) -> None:
@@ -212,7 +212,7 @@ def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", 
             name=card.name,
             frame_shape=_frame_shape(card.preprocessing),
             normalisation=_normalisation(card.preprocessing),
-            threshold=float(card.config.get("threshold") or RELEASED_THRESHOLD),
+            threshold=float(card.config.get("threshold") or _RELEASED_THRESHOLD),
             backend=choose_backend(backend, device=device),
         )
         return VideoEmbedder(trunk, head, settings)
@@ -264,7 +264,7 @@ class ColourEmbedder:
 _ROWS_AT_ONCE = 256
 
 
-class LandmarkEmbedder(StagedModel):
+class LandmarkEmbedder(_StagedModel):
     """Landmarks -> encoder -> head -> rows of length 1. The networks given are copied."""
 
     sees_landmarks = True

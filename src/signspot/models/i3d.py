@@ -20,10 +20,10 @@ from torch import Tensor, nn
 #
 # Maps are (B, channels, T, H, W) float tensors; kernels and strides are (time, height, width).
 
-Triple = tuple[int, int, int]
+_Triple = tuple[int, int, int]
 
-BATCH_NORM_EPS = 1e-3  # of the released networks, as is the momentum
-BATCH_NORM_MOMENTUM = 0.01
+_BATCH_NORM_EPS = 1e-3  # of the released networks, as is the momentum
+_BATCH_NORM_MOMENTUM = 0.01
 _CHANNEL_STEP = 8  # narrower networks keep whole vector registers; every channel count of Inception is a multiple
 
 
@@ -38,23 +38,19 @@ def same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
     return total // 2, total - total // 2
 
 
-def narrowed(channels: int, width: float) -> int:
-    """`channels` times `width`, as the nearest multiple of 8, at least 8.
-
-    >>> narrowed(192, 1.0), narrowed(192, 0.25), narrowed(16, 0.25)
-    (192, 48, 8)
-    """
+def _narrowed(channels: int, width: float) -> int:
+    """`channels` times `width`, as the nearest multiple of 8, at least 8."""
     return max(_CHANNEL_STEP, int(channels * width / _CHANNEL_STEP + 0.5) * _CHANNEL_STEP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnitShape:
+class _UnitShape:
     """The shape of one convolution unit."""
 
     inputs: int
     outputs: int
-    kernel: Triple = (1, 1, 1)
-    stride: Triple = (1, 1, 1)
+    kernel: _Triple = (1, 1, 1)
+    stride: _Triple = (1, 1, 1)
     domains: int = 1
     ends_branch: bool = False  # its maps leave the stage (S3D-G gates these)
 
@@ -62,10 +58,10 @@ class UnitShape:
 class ConvUnit(nn.Module):
     """Convolution without bias, batch norm, ReLU."""
 
-    def __init__(self, shape: UnitShape) -> None:
+    def __init__(self, shape: _UnitShape) -> None:
         super().__init__()
         self.conv3d = nn.Conv3d(shape.inputs, shape.outputs, shape.kernel, shape.stride, bias=False)
-        self.bn = batch_norm(shape.outputs, shape.domains)
+        self.bn = _batch_norm(shape.outputs, shape.domains)
 
     def forward(self, maps: Tensor, domain: int = 0) -> Tensor:
         """(B, inputs, T, H, W) -> (B, outputs, ceil(T / stride), ...), not negative."""
@@ -79,7 +75,7 @@ class ConvUnit(nn.Module):
 class MaxPool(nn.Module):
     """The maximum under a kernel; padding never wins."""
 
-    def __init__(self, kernel: Triple, stride: Triple) -> None:
+    def __init__(self, kernel: _Triple, stride: _Triple) -> None:
         super().__init__()
         self.kernel, self.stride = kernel, stride
 
@@ -89,9 +85,9 @@ class MaxPool(nn.Module):
         return F.max_pool3d(padded, self.kernel, self.stride, padding)
 
 
-def batch_norm(channels: int, domains: int) -> nn.BatchNorm3d | nn.ModuleList:
+def _batch_norm(channels: int, domains: int) -> nn.BatchNorm3d | nn.ModuleList:
     """One batch norm, or a list of one per domain (Paper App. C.1, domain-specific batch normalisation)."""
-    norms = [nn.BatchNorm3d(channels, eps=BATCH_NORM_EPS, momentum=BATCH_NORM_MOMENTUM) for _ in range(domains)]
+    norms = [nn.BatchNorm3d(channels, eps=_BATCH_NORM_EPS, momentum=_BATCH_NORM_MOMENTUM) for _ in range(domains)]
     return norms[0] if domains == 1 else nn.ModuleList(norms)
 
 
@@ -112,7 +108,7 @@ def copied_to_domains(state: dict[str, Tensor], domains: int) -> dict[str, Tenso
     return copied
 
 
-def _padded(maps: Tensor, kernel: Triple, stride: Triple, value: float) -> tuple[Tensor, Triple]:
+def _padded(maps: Tensor, kernel: _Triple, stride: _Triple, value: float) -> tuple[Tensor, _Triple]:
     """Maps for an operator that pads both ends alike, and that padding; only the surplus at the end is copied in."""
     sizes = tuple(maps.shape[2:])
     ends = [same_padding(*axis) for axis in zip(sizes, kernel, stride, strict=True)]
@@ -123,12 +119,12 @@ def _padded(maps: Tensor, kernel: Triple, stride: Triple, value: float) -> tuple
     return maps, (ends[0][0], ends[1][0], ends[2][0])
 
 
-def _triple(values: tuple[int, ...]) -> Triple:
+def _triple(values: tuple[int, ...]) -> _Triple:
     time, height, width = values
     return time, height, width
 
 
-UnitMaker = Callable[[UnitShape], nn.Module]
+_UnitMaker = Callable[[_UnitShape], nn.Module]
 
 
 class TrunkOutput(NamedTuple):
@@ -158,8 +154,8 @@ class TrunkConfig:
 
 @dataclass(frozen=True, slots=True)
 class _Pool:
-    kernel: Triple
-    stride: Triple
+    kernel: _Triple
+    stride: _Triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +178,7 @@ class _Mixed:
 
 
 # Inception-v1 (Szegedy et al. 2015), inflated as by Carreira and Zisserman 2017.
-LAYOUT: dict[str, _Pool | _Conv | _Mixed] = {
+_LAYOUT: dict[str, _Pool | _Conv | _Mixed] = {
     "Conv3d_1a_7x7": _Conv(64, side=7, stride=2),
     "MaxPool3d_2a_3x3": _Pool((1, 3, 3), (1, 2, 2)),
     "Conv3d_2b_1x1": _Conv(64, side=1),
@@ -205,15 +201,15 @@ LAYOUT: dict[str, _Pool | _Conv | _Mixed] = {
 class Mixed(nn.Module):
     """An Inception block: four branches side by side, joined along the channels."""
 
-    def __init__(self, inputs: int, branches: _Mixed, config: TrunkConfig, make_unit: UnitMaker) -> None:
+    def __init__(self, inputs: int, branches: _Mixed, config: TrunkConfig, make_unit: _UnitMaker) -> None:
         super().__init__()
 
         def unit(fed: int, outputs: int, side: int = 1, ends: bool = True) -> nn.Module:
             kernel = (side, side, side)
-            shape = UnitShape(inputs=fed, outputs=outputs, kernel=kernel, domains=config.domains, ends_branch=ends)
+            shape = _UnitShape(inputs=fed, outputs=outputs, kernel=kernel, domains=config.domains, ends_branch=ends)
             return make_unit(shape)
 
-        b0, b1a, b1b, b2a, b2b, b3b = (narrowed(getattr(branches, name), config.width) for name in branches.__slots__)
+        b0, b1a, b1b, b2a, b2b, b3b = (_narrowed(getattr(branches, name), config.width) for name in branches.__slots__)
         self.b0 = unit(inputs, b0)
         self.b1a = unit(inputs, b1a, ends=False)
         self.b1b = unit(b1a, b1b, side=3)
@@ -234,7 +230,7 @@ class Mixed(nn.Module):
         return torch.cat(branches, dim=1)
 
 
-class Classifier(nn.Module):
+class _Classifier(nn.Module):
     """A linear classifier, kept as a convolution of one tap for the sake of the released names."""
 
     def __init__(self, inputs: int, classes: int) -> None:
@@ -248,19 +244,19 @@ class Classifier(nn.Module):
 class InceptionTrunk(nn.Module):
     """Sixteen stages, the average over all places and times that remain, a classifier."""
 
-    def __init__(self, config: TrunkConfig, make_unit: UnitMaker) -> None:
+    def __init__(self, config: TrunkConfig, make_unit: _UnitMaker) -> None:
         super().__init__()
         self.config = config
         channels = 3
-        for name, layer in LAYOUT.items():
+        for name, layer in _LAYOUT.items():
             channels = self._add_stage(name, layer, channels, make_unit)
         self.embedding_dim = channels  # 1024 times the width, exactly so for multiples of 1/16
         self.dropout = nn.Dropout(config.dropout)
-        self.logits = Classifier(channels, config.classes)
+        self.logits = _Classifier(channels, config.classes)
 
     def stages(self) -> dict[str, nn.Module]:
         """The stages by name, in the order they run; each is called as stage(maps, domain)."""
-        return {name: self.get_submodule(name) for name in LAYOUT}
+        return {name: self.get_submodule(name) for name in _LAYOUT}
 
     def features(self, maps: Tensor, domain: int = 0, *, after: str | None = None) -> Tensor:
         """(B, 3, T, H, W) -> (B, embedding_dim, ceil(T / 8), ceil(H / 32), ceil(W / 32)), not negative.
@@ -269,9 +265,9 @@ class InceptionTrunk(nn.Module):
         """
         if not 0 <= domain < self.config.domains:
             raise ValueError(f"domain {domain} of a network with {self.config.domains}")
-        if after is not None and after not in LAYOUT:
-            raise ValueError(f"no stage {after!r}; the stages are {', '.join(LAYOUT)}")
-        names = list(LAYOUT)
+        if after is not None and after not in _LAYOUT:
+            raise ValueError(f"no stage {after!r}; the stages are {', '.join(_LAYOUT)}")
+        names = list(_LAYOUT)
         for name in names[names.index(after) + 1 if after else 0 :]:
             maps = self.get_submodule(name)(maps, domain)
         return maps
@@ -290,7 +286,7 @@ class InceptionTrunk(nn.Module):
     def reinitialise_batch_norm(self) -> None:
         reinitialise_batch_norm(self)
 
-    def _add_stage(self, name: str, layer: _Pool | _Conv | _Mixed, inputs: int, make_unit: UnitMaker) -> int:
+    def _add_stage(self, name: str, layer: _Pool | _Conv | _Mixed, inputs: int, make_unit: _UnitMaker) -> int:
         """Add one stage and say how many channels leave it."""
         if isinstance(layer, _Pool):
             self.add_module(name, MaxPool(layer.kernel, layer.stride))
@@ -299,11 +295,11 @@ class InceptionTrunk(nn.Module):
             block = Mixed(inputs, layer, self.config, make_unit)
             self.add_module(name, block)
             return block.outputs
-        outputs = narrowed(layer.outputs, self.config.width)
+        outputs = _narrowed(layer.outputs, self.config.width)
         kernel, stride = (layer.side,) * 3, (layer.stride,) * 3
         ends = name == "Conv3d_2c_3x3"  # where the gates of S3D-G begin
         domains = self.config.domains
-        shape = UnitShape(
+        shape = _UnitShape(
             inputs=inputs, outputs=outputs, kernel=kernel, stride=stride, domains=domains, ends_branch=ends
         )
         self.add_module(name, make_unit(shape))
@@ -341,10 +337,10 @@ class S3DConfig(TrunkConfig):
     gated: bool = False  # S3D-G
 
 
-class SeparableUnit(nn.Module):
+class _SeparableUnit(nn.Module):
     """A convolution in space, then one in time, each with batch norm and ReLU."""
 
-    def __init__(self, shape: UnitShape) -> None:
+    def __init__(self, shape: _UnitShape) -> None:
         super().__init__()
         (time, *space), (step, *pace) = shape.kernel, shape.stride
         in_time = replace(shape, inputs=shape.outputs, kernel=(time, 1, 1), stride=(step, 1, 1))
@@ -356,7 +352,7 @@ class SeparableUnit(nn.Module):
         return self.temporal(self.spatial(maps, domain), domain)  # type: ignore[no-any-return]
 
 
-class GatedUnit(nn.Module):
+class _GatedUnit(nn.Module):
     """A unit whose channels are weighted by sigmoid(W average + b)."""
 
     def __init__(self, unit: nn.Module, channels: int) -> None:
@@ -379,9 +375,9 @@ class S3D(InceptionTrunk):
         super().__init__(config, partial(_unit, gated=config.gated))
 
 
-def _unit(shape: UnitShape, gated: bool) -> nn.Module:
-    unit: nn.Module = SeparableUnit(shape) if max(shape.kernel) > 1 else ConvUnit(shape)
-    return GatedUnit(unit, shape.outputs) if gated and shape.ends_branch else unit
+def _unit(shape: _UnitShape, gated: bool) -> nn.Module:
+    unit: nn.Module = _SeparableUnit(shape) if max(shape.kernel) > 1 else ConvUnit(shape)
+    return _GatedUnit(unit, shape.outputs) if gated and shape.ends_branch else unit
 
 
 # Networks for use only: batch norm folded into the convolutions it follows.

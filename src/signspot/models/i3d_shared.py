@@ -34,9 +34,9 @@ from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Pixels
 from signspot.models.embedders import VideoEmbedder
 from signspot.models.i3d import I3D, ConvUnit, Folded, InceptionTrunk, MaxPool, folded_weights, same_padding
 
-SHARED_STRIDES = (1, 2)
+_SHARED_STRIDES = (1, 2)
 
-Kinds = tuple[Tensor, ...]  # for each kind (positions, channels, height, width)
+_Kinds = tuple[Tensor, ...]  # for each kind (positions, channels, height, width)
 Context = tuple[int | None, int, int | None]  # the kinds before, at and after a place in a window; None is padding
 
 _STEP = 2  # frames between the maps of a window
@@ -49,23 +49,19 @@ _DELAY = 20
 _STEPS_PER_CHUNK = 2
 
 
-def contexts(kinds: Sequence[int]) -> tuple[Context, ...]:
-    """What a convolution of three taps in time sees at each place of a window.
-
-    >>> contexts([0, 1, 1, 2])
-    ((None, 0, 1), (0, 1, 1), (1, 1, 2), (1, 2, None))
-    """
+def _contexts(kinds: Sequence[int]) -> tuple[Context, ...]:
+    """What a convolution of three taps in time sees at each place of a window."""
     return tuple(zip((None, *kinds[:-1]), kinds, (*kinds[1:], None), strict=True))
 
 
 _STEM_KINDS = (0, 3, 3, 3, 3, 3, 1, 2)  # A F F F F F B C, in the order A, B, C, F
-_SECOND = tuple(dict.fromkeys(contexts(_STEM_KINDS)))
-_PLACES = tuple(_SECOND.index(context) for context in contexts(_STEM_KINDS))  # 0 1 2 2 2 3 4 5
+_SECOND = tuple(dict.fromkeys(_contexts(_STEM_KINDS)))
+_PLACES = tuple(_SECOND.index(context) for context in _contexts(_STEM_KINDS))  # 0 1 2 2 2 3 4 5
 
 
 def is_shareable(embedder: VideoEmbedder, stride: int) -> bool:
     """Whether `shared_vectors` can do the work."""
-    return isinstance(embedder.trunk, I3D) and stride in SHARED_STRIDES
+    return isinstance(embedder.trunk, I3D) and stride in _SHARED_STRIDES
 
 
 def shared_vectors(frames: Iterable[Pixels], embedder: VideoEmbedder, stride: int = 1) -> Iterator[FloatArray]:
@@ -194,14 +190,14 @@ class _Stem(nn.Module):
 
     def __init__(self, trunk: InceptionTrunk, stride: int) -> None:
         super().__init__()
-        first, pointwise = folded_unit(trunk, "Conv3d_1a_7x7"), folded_unit(trunk, "Conv3d_2b_1x1")
+        first, pointwise = _folded_unit(trunk, "Conv3d_1a_7x7"), _folded_unit(trunk, "Conv3d_2b_1x1")
         taps = first.weight.unbind(2)
         self.stride, self.outputs = stride, len(pointwise.bias)
         self.parts = frozen(*(torch.cat(taps[k : k + 2], dim=1) for k in (0, 2, 4, 6)))
         (self.bias,) = frozen(first.bias)
         self.weight_2b, self.bias_2b = frozen(pointwise.weight[:, :, 0], pointwise.bias)
 
-    def forward(self, frames: Tensor) -> Kinds:
+    def forward(self, frames: Tensor) -> _Kinds:
         """(positions * stride + 6, 3, H, W) -> 4 x (positions, channels, H / 4, W / 4)."""
         before, after = zip(*(same_padding(int(size), 7, 2) for size in frames.shape[2:]), strict=True)
         frames = F.pad(frames, (before[1], after[1], before[0], after[0]))
@@ -227,7 +223,7 @@ class _Taps(nn.Module):
         self.taps = frozen(*conv.weight.unbind(2))
         (self.bias,) = frozen(conv.bias)
 
-    def forward(self, kinds: Kinds) -> Kinds:
+    def forward(self, kinds: _Kinds) -> _Kinds:
         """Kinds of (positions + 2 gap, inputs, H, W) -> for each context (positions, outputs, H, W), not negative."""
         product = {}
         for tap, kind in dict.fromkeys(pair for context in self.seen for pair in _pairs(context)):
@@ -242,10 +238,10 @@ class _Second(nn.Module):
 
     def __init__(self, trunk: InceptionTrunk, gap: int) -> None:
         super().__init__()
-        self.conv = _Taps(folded_unit(trunk, "Conv3d_2c_3x3"), _SECOND, gap)
-        self.in_space = InSpace(trunk.get_submodule(FIRST_STAGE))
+        self.conv = _Taps(_folded_unit(trunk, "Conv3d_2c_3x3"), _SECOND, gap)
+        self.in_space = _InSpace(trunk.get_submodule(_FIRST_STAGE))
 
-    def forward(self, *kinds: Tensor) -> Kinds:
+    def forward(self, *kinds: Tensor) -> _Kinds:
         """4 x (positions + 2 gap, channels, H, W) -> 6 x 4 x (positions, channels, H / 2, W / 2)."""
         return tuple(chain.from_iterable(self.in_space(pooled(maps)) for maps in self.conv(kinds)))
 
@@ -270,7 +266,7 @@ def _total(maps: list[Tensor]) -> Tensor:
 # sums of the products are the outputs (Winograd's short convolutions, which Lavin and Gray 2016 use in space). Nothing
 # is left out: only the order of sums differs, and errors stay those of float32.
 
-FIRST_STAGE = "Mixed_3b"
+_FIRST_STAGE = "Mixed_3b"
 PLACES = 8  # of a window, after the first convolution
 
 Maps = list[Tensor]  # by place in time, each (windows, channels, height, width)
@@ -297,12 +293,12 @@ class Parts(NamedTuple):
     highest: Tensor  # the maximum in space of b3a
 
 
-class InSpace(nn.Module):
+class _InSpace(nn.Module):
     """The half of a Mixed block that sees one map at a time."""
 
     def __init__(self, block: nn.Module) -> None:
         super().__init__()
-        self.b0, self.b1a, self.b2a = (_Pointwise(folded_unit(block, name)) for name in ("b0", "b1a", "b2a"))
+        self.b0, self.b1a, self.b2a = (_Pointwise(_folded_unit(block, name)) for name in ("b0", "b1a", "b2a"))
         self.channels = (self.b0.outputs, self.b1a.outputs, self.b2a.outputs, self.b0.inputs)
 
     def forward(self, maps: Tensor) -> Parts:
@@ -310,13 +306,13 @@ class InSpace(nn.Module):
         return Parts(self.b0(maps), self.b1a(maps), self.b2a(maps), F.max_pool2d(maps, 3, 1, 1))
 
 
-class InTime(nn.Module):
+class _InTime(nn.Module):
     """The half of a Mixed block that looks along time."""
 
     def __init__(self, block: nn.Module, n_places: int) -> None:
         super().__init__()
-        self.b1b, self.b2b = (TimeConvolution(folded_unit(block, name), n_places) for name in ("b1b", "b2b"))
-        self.b3b = _Pointwise(folded_unit(block, "b3b"))
+        self.b1b, self.b2b = (_TimeConvolution(_folded_unit(block, name), n_places) for name in ("b1b", "b2b"))
+        self.b3b = _Pointwise(_folded_unit(block, "b3b"))
 
     def forward(self, places: Sequence[Parts]) -> Maps:
         """The parts of each place -> the map of each place."""
@@ -325,7 +321,7 @@ class InTime(nn.Module):
         return [torch.cat(maps, dim=1) for maps in zip(*branches, strict=True)]
 
 
-class TimeConvolution(nn.Module):
+class _TimeConvolution(nn.Module):
     """A convolution unit of 3 x 3 x 3 over an even number of places, with zeros before and after."""
 
     def __init__(self, unit: Folded, n_places: int) -> None:
@@ -354,14 +350,14 @@ class TimeConvolution(nn.Module):
 
 
 class Windows(nn.Module):
-    """The parts of each place of a window, which `InSpace` of Mixed_3b gives -> the vector of the window."""
+    """The parts of each place of a window, which `_InSpace` of Mixed_3b gives -> the vector of the window."""
 
     def __init__(self, trunk: InceptionTrunk) -> None:
         super().__init__()
         stages, n_places = trunk.stages(), PLACES
-        self.first = InTime(stages[FIRST_STAGE], n_places)
+        self.first = _InTime(stages[_FIRST_STAGE], n_places)
         self.later = nn.ModuleList()
-        for stage in list(stages.values())[list(stages).index(FIRST_STAGE) + 1 :]:
+        for stage in list(stages.values())[list(stages).index(_FIRST_STAGE) + 1 :]:
             if isinstance(stage, MaxPool):
                 self.later.append(_Pool(stage))
                 n_places = -(-n_places // stage.stride[0])
@@ -382,7 +378,7 @@ class _Block(nn.Module):
 
     def __init__(self, block: nn.Module, n_places: int) -> None:
         super().__init__()
-        self.in_space, self.in_time = InSpace(block), InTime(block, n_places)
+        self.in_space, self.in_time = _InSpace(block), _InTime(block, n_places)
 
     def forward(self, maps: Maps) -> Maps:
         return self.in_time([self.in_space(one) for one in maps])  # type: ignore[no-any-return]
@@ -418,7 +414,7 @@ def pooled(maps: Tensor, kernel: int = 3, stride: int = 2) -> Tensor:
     return F.max_pool2d(maps, kernel, stride, padding, ceil_mode=True)
 
 
-def folded_unit(parent: nn.Module, name: str) -> Folded:
+def _folded_unit(parent: nn.Module, name: str) -> Folded:
     """The weights of a convolution unit inside `parent`, its batch norm folded in."""
     unit = parent.get_submodule(name)
     if not isinstance(unit, ConvUnit):

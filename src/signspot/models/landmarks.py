@@ -88,7 +88,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BridgedPart:
+class _BridgedPart:
     """A part of the body without gaps."""
 
     points: Tensor  # (B, T, n, 3 or 4); zero where the part is never found in the window
@@ -137,7 +137,7 @@ def in_body_coordinates(body: Body) -> Body:
     return Body(placed(body.pose), placed(body.left), placed(body.right))
 
 
-def bridged(part: Part) -> BridgedPart:
+def bridged(part: Part) -> _BridgedPart:
     """Fill the gaps of windows (B, T, ...): on a straight line between two frames, at the ends as the nearest frame."""
     n_windows, n_frames = part.found.shape
     frame = torch.arange(n_frames, device=part.found.device).expand(n_windows, n_frames)
@@ -150,7 +150,7 @@ def bridged(part: Part) -> BridgedPart:
     points = _frames(part.points, first) * (1 - share) + _frames(part.points, last) * share
     behind = torch.where(has_before, frame - before, n_frames)
     ahead = torch.where(has_after, after - frame, n_frames)
-    return BridgedPart(points, has_before | has_after, torch.minimum(behind, ahead).float())
+    return _BridgedPart(points, has_before | has_after, torch.minimum(behind, ahead).float())
 
 
 def _frames(points: Tensor, numbers: Tensor) -> Tensor:
@@ -214,14 +214,14 @@ _STEPS = 5.0  # brings motion from one frame to the next to the size of places
 _SMALLEST_HAND = 0.05  # shoulder widths: what is smaller is a mistake of the detector
 _TINY = 1e-6  # keeps the gradient of a length finite at zero
 
-BODY_NUMBERS = 4 * len(_POSE) + len(_ELBOWS_AND_WRISTS)
-SHAPE_NUMBERS = 20 * 3 + len(_NEAR) + 3 + 3 * len(_TIPS)
-PLACE_NUMBERS = 4 * (2 + len(_TIPS)) + 4 + 3
-RELATION_NUMBERS = 12 + 9
+_BODY_NUMBERS = 4 * len(_POSE) + len(_ELBOWS_AND_WRISTS)
+_SHAPE_NUMBERS = 20 * 3 + len(_NEAR) + 3 + 3 * len(_TIPS)
+_PLACE_NUMBERS = 4 * (2 + len(_TIPS)) + 4 + 3
+_RELATION_NUMBERS = 12 + 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HandNumbers:
+class _HandNumbers:
     """A hand over the frames of windows."""
 
     shape: Tensor  # (B, T, SHAPE_NUMBERS)
@@ -231,16 +231,16 @@ class HandNumbers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FrameNumbers:
+class _FrameNumbers:
     """All that the encoder is told."""
 
     body: Tensor  # (B, T, BODY_NUMBERS)
-    left: HandNumbers
-    right: HandNumbers
+    left: _HandNumbers
+    right: _HandNumbers
     relation: Tensor  # (B, T, RELATION_NUMBERS)
 
 
-def frame_numbers(body: Body) -> FrameNumbers:
+def _frame_numbers(body: Body) -> _FrameNumbers:
     """Describe windows (B, T, ...) in body coordinates."""
     pose = body.pose.points
     mirror = pose.new_tensor([-1.0, 1.0, 1.0, 1.0])
@@ -250,7 +250,7 @@ def frame_numbers(body: Body) -> FrameNumbers:
     place = pose[:, :, _POSE, :2].flatten(2)
     seen = pose[:, :, _ELBOWS_AND_WRISTS, 3]
     relation = _relation(left.wrist * mirror[:2], right.wrist, pose)
-    return FrameNumbers(torch.cat([place, motion(place), seen], dim=-1), left, right, relation)
+    return _FrameNumbers(torch.cat([place, motion(place), seen], dim=-1), left, right, relation)
 
 
 def motion(numbers: Tensor) -> Tensor:
@@ -258,7 +258,7 @@ def motion(numbers: Tensor) -> Tensor:
     return F.pad(_STEPS * (numbers[:, 1:] - numbers[:, :-1]), (0, 0, 1, 0))
 
 
-def _hand_numbers(hand: Part, pose_wrist: Tensor) -> HandNumbers:
+def _hand_numbers(hand: Part, pose_wrist: Tensor) -> _HandNumbers:
     """A right hand (B, T, 21, 3) and the same wrist (B, T, 4) as the pose sees it."""
     whole = bridged(hand)
     points = whole.points
@@ -273,7 +273,7 @@ def _hand_numbers(hand: Part, pose_wrist: Tensor) -> HandNumbers:
     nearness = torch.exp(-whole.distance)[..., None]  # 1 where the hand was found
     known = whole.is_known[..., None].to(points.dtype)
     place_numbers = torch.cat([place, motion(place), wrist, motion(wrist), pose_wrist[..., 3:], nearness, known], -1)
-    return HandNumbers(shape_numbers, place_numbers, whole.is_known, wrist)
+    return _HandNumbers(shape_numbers, place_numbers, whole.is_known, wrist)
 
 
 def _relation(left: Tensor, right: Tensor, pose: Tensor) -> Tensor:
@@ -326,26 +326,26 @@ class LandmarkEncoderConfig:
             raise ValueError(f"a dropout of {self.dropout} is not in [0, 1)")
 
 
-class NumbersEncoder(nn.Sequential):
+class _NumbersEncoder(nn.Sequential):
     """(B, T, numbers) -> (B, T, width)."""
 
     def __init__(self, numbers: int, width: int) -> None:
         super().__init__(nn.Linear(numbers, width), nn.LayerNorm(width), nn.GELU())
 
 
-class ShapeEncoder(nn.Module):
+class _ShapeEncoder(nn.Module):
     """Turns the numbers of a hand shape into a vector; a hand that is never found into a learned one."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.layers = nn.Sequential(*NumbersEncoder(SHAPE_NUMBERS, width), nn.Linear(width, width))
+        self.layers = nn.Sequential(*_NumbersEncoder(_SHAPE_NUMBERS, width), nn.Linear(width, width))
         self.missing = nn.Parameter(torch.zeros(width))
 
-    def forward(self, hand: HandNumbers) -> Tensor:
+    def forward(self, hand: _HandNumbers) -> Tensor:
         return torch.where(hand.is_known[..., None], self.layers(hand.shape), self.missing)
 
 
-class TemporalConv(nn.Module):
+class _TemporalConv(nn.Module):
     """A residual convolution over five frames, channel by channel, then across channels."""
 
     def __init__(self, width: int) -> None:
@@ -371,12 +371,12 @@ class LandmarkEncoder(nn.Module):
         self.config = config = config or LandmarkEncoderConfig()
         width, half = config.width, config.width // 2
         self.embedding_dim = config.embedding_dim
-        self.body = NumbersEncoder(BODY_NUMBERS, half)
-        self.shape = ShapeEncoder(width)
-        self.place = NumbersEncoder(PLACE_NUMBERS, half)
-        self.relation = NumbersEncoder(RELATION_NUMBERS, half)
+        self.body = _NumbersEncoder(_BODY_NUMBERS, half)
+        self.shape = _ShapeEncoder(width)
+        self.place = _NumbersEncoder(_PLACE_NUMBERS, half)
+        self.relation = _NumbersEncoder(_RELATION_NUMBERS, half)
         self.join = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(2 * width + 4 * half, width))
-        self.convolutions = nn.Sequential(*(TemporalConv(width) for _ in range(config.convolutions)))
+        self.convolutions = nn.Sequential(*(_TemporalConv(width) for _ in range(config.convolutions)))
         self.pairs = nn.Linear(2 * width, width)
         self.position = _drawn(config.frames // 2, width, 0.02)
         self.transformer = nn.Sequential(*(_attention(config) for _ in range(config.transformer_layers)))
@@ -390,7 +390,7 @@ class LandmarkEncoder(nn.Module):
             expected = f"(B, {self.config.frames}, {LANDMARK_DIM})"
             raise ValueError(f"landmarks of shape {tuple(points.shape)} instead of {expected}")
         body = in_body_coordinates(body_of(points))
-        numbers = frame_numbers(body)
+        numbers = _frame_numbers(body)
         described = (
             torch.where(body.pose.found[..., None], self.body(numbers.body), 0.0),
             self.shape(numbers.left),

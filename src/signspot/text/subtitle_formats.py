@@ -379,7 +379,7 @@ def _grouped(runs: list[_Run]) -> list[list[_Run]]:
 # Time codes and the ISO 6937 alphabet are ttconv's; the blocks are read here, one by one, so that a damaged block
 # costs one cue with a warning and not the file, comments stay out, and a set of cumulative lines becomes one cue.
 
-HEADER_BYTES = 1024
+_HEADER_BYTES = 1024
 _BLOCK = struct.Struct("<BHBB4B4BBBB112s")
 _RATES = {
     b"STL23.01": Fraction(24000, 1001), b"STL24.01": Fraction(24), b"STL25.01": Fraction(25),
@@ -395,7 +395,7 @@ _WITHOUT_ROOM = bytes(set(range(0x7F, 0xA0)) - {0x8A})
 
 
 def is_stl(data: bytes) -> bool:
-    return data[3:6] == b"STL" and len(data) >= HEADER_BYTES
+    return data[3:6] == b"STL" and len(data) >= _HEADER_BYTES
 
 
 def read_stl(data: bytes) -> CueSource:
@@ -404,7 +404,7 @@ def read_stl(data: bytes) -> CueSource:
     remarks = []
     if name not in _RATES:
         remarks.append(f"its frame rate {name.decode('latin-1')} is unknown: read as 25 frames a second")
-    if (len(data) - HEADER_BYTES) % _BLOCK.size:
+    if (len(data) - _HEADER_BYTES) % _BLOCK.size:
         remarks.append("the last block is cut off")
     rate = _RATES.get(name, Fraction(25))
     code = data[256:264]
@@ -416,8 +416,8 @@ def read_stl(data: bytes) -> CueSource:
 def _stl_cues(data: bytes, rate: Fraction) -> Iterator[Cue | Unreadable]:
     pending: Cue | Unreadable | None = None
     number, fields = 0, list[bytes]()
-    usable = (len(data) - HEADER_BYTES) // _BLOCK.size * _BLOCK.size
-    for block in _BLOCK.iter_unpack(data[HEADER_BYTES : HEADER_BYTES + usable]):
+    usable = (len(data) - _HEADER_BYTES) // _BLOCK.size * _BLOCK.size
+    for block in _BLOCK.iter_unpack(data[_HEADER_BYTES : _HEADER_BYTES + usable]):
         extension, status, is_comment = block[2], block[3], block[14] == _IS_COMMENT
         if _FIRST_RESERVED <= extension < _LAST_EXTENSION or is_comment:
             continue

@@ -43,9 +43,9 @@ from signspot.text import subtitle_formats as formats
 from signspot.text.subtitle_formats import Cue, CueSource, Exact, Unreadable, is_stl
 
 MAX_BYTES = 20_000_000
-MAX_CUES = 200_000
+_MAX_CUES = 200_000
 MAX_TEXT = 10_000  # characters of one cue, markup included
-FORMATS = "SRT, WebVTT, ASS/SSA, MicroDVD, TTML (EBU-TT-D, IMSC, DFXP) and EBU STL are read"
+_FORMATS = "SRT, WebVTT, ASS/SSA, MicroDVD, TTML (EBU-TT-D, IMSC, DFXP) and EBU STL are read"
 
 _SNIFFED_CHARACTERS = 1_000_000
 _SIGNS = (
@@ -96,18 +96,18 @@ def read_subtitles(path: Path, options: SubtitleOptions | None = None) -> Subtit
     """Read a subtitle file of any supported format, or raise SubtitleError saying what is wrong with it."""
     options = options or SubtitleOptions()
     data = _read_bytes(path)
-    warnings = Warnings(path)
+    warnings = _Warnings(path)
     decoded = Decoded("", "") if is_stl(data) else decode(data, options.encoding)
     source = _cue_source(data, decoded, path, options)
     for remark in filter(None, (decoded.remark, *source.remarks)):
         warnings.note(remark)
-    cues = list(islice(source.cues, MAX_CUES + 1))
-    if len(cues) > MAX_CUES:
-        raise SubtitleError(path, f"holds more than {MAX_CUES:,} cues", "split it into smaller files")
+    cues = list(islice(source.cues, _MAX_CUES + 1))
+    if len(cues) > _MAX_CUES:
+        raise SubtitleError(path, f"holds more than {_MAX_CUES:,} cues", "split it into smaller files")
     retiming = _retiming(source, cues, options, warnings)
     placed = arranged(_placed(cues, retiming, warnings), warnings)
     if not cues:
-        raise SubtitleError(path, "holds no cues", f"the file is damaged or no subtitle file; {FORMATS}")
+        raise SubtitleError(path, "holds no cues", f"the file is damaged or no subtitle file; {_FORMATS}")
     subtitles = tuple(Subtitle(MillisSpan.of(cue.start, cue.stop), " ".join(cue.lines)) for cue in placed)
     said = (warnings.all(len(cues)), warnings.all(len(cues), most=_FEW))
     return SubtitleFile(path, decoded.encoding or "EBU STL", subtitles, *said)
@@ -147,8 +147,8 @@ def _cue_source(data: bytes, decoded: Decoded, path: Path, options: SubtitleOpti
     """Choose the reader by what the file holds."""
     if is_stl(data):
         return formats.read_stl(data)
-    if is_binary(decoded.text):
-        raise SubtitleError(path, "is a binary file and holds no subtitles", f"name the subtitle file; {FORMATS}")
+    if _is_binary(decoded.text):
+        raise SubtitleError(path, "is a binary file and holds no subtitles", f"name the subtitle file; {_FORMATS}")
     text = decoded.text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip():
         raise SubtitleError(path, "is empty", "get the file again from its source")
@@ -161,7 +161,7 @@ def _cue_source(data: bytes, decoded: Decoded, path: Path, options: SubtitleOpti
         return CueSource(_microdvd(text, path, options))
     if kind == "ttml":
         return formats.read_ttml(data if not options.encoding else text.encode(), path)
-    raise SubtitleError(path, "is not in a subtitle format known here", FORMATS)
+    raise SubtitleError(path, "is not in a subtitle format known here", _FORMATS)
 
 
 def _kind(text: str) -> str | None:
@@ -185,12 +185,12 @@ def _microdvd(text: str, path: Path, options: SubtitleOptions) -> Iterator[Cue |
 
 
 def _retiming(
-    source: CueSource, cues: list[Cue | Unreadable], options: SubtitleOptions, warnings: Warnings
-) -> Retiming:
+    source: CueSource, cues: list[Cue | Unreadable], options: SubtitleOptions, warnings: _Warnings
+) -> _Retiming:
     scale = 1 if options.scale == 1 else Fraction(str(options.scale))  # 1.001 means 1001/1000
     first = min((cue.start_ms for cue in cues if isinstance(cue, Cue)), default=0)
     if options.start_of_programme_ms is not None:
-        return Retiming(options.start_of_programme_ms, scale, options.shift_ms)
+        return _Retiming(options.start_of_programme_ms, scale, options.shift_ms)
     # A header that would put cues before the video belongs to another version of the programme.
     start = source.start_of_programme_ms if source.start_of_programme_ms <= first else 0
     if start:
@@ -199,16 +199,16 @@ def _retiming(
     elif first >= _LATE_START_MS:
         moved = "if that is a time code, move them with --shift (-36000 for ten hours)"
         warnings.note(f"its first cue is at {clock(first, hours=True)}: {moved}")
-    return Retiming(start, scale, options.shift_ms)
+    return _Retiming(start, scale, options.shift_ms)
 
 
-def _placed(cues: list[Cue | Unreadable], retiming: Retiming, warnings: Warnings) -> Iterator[Placed]:
+def _placed(cues: list[Cue | Unreadable], retiming: _Retiming, warnings: _Warnings) -> Iterator[_Placed]:
     for cue in cues:
         if len(cue.text) > MAX_TEXT:
             what = f"more than {MAX_TEXT:,} characters"
             warnings.left_out(cue, f"holds {what}", f"they hold {what}")
             continue
-        if not (lines := clean_lines(cue.text)):
+        if not (lines := _clean_lines(cue.text)):
             warnings.wordless(cue)
             continue
         if isinstance(cue, Unreadable):
@@ -219,9 +219,9 @@ def _placed(cues: list[Cue | Unreadable], retiming: Retiming, warnings: Warnings
 
 # From cues as a file states them to cues in order, without repeats and overlaps; the rules are in `subtitles`.
 
-MAX_DURATION_MS = 10 * 60_000
-MAX_TIME_MS = 100 * 3_600_000
-MAX_WARNINGS = 100  # about single cues, in one file
+_MAX_DURATION_MS = 10 * 60_000
+_MAX_TIME_MS = 100 * 3_600_000
+_MAX_WARNINGS = 100  # about single cues, in one file
 _ROLL_UP_GAP_MS = 100
 _ROLL_UP_LINES = 4  # more lines than these are never shown at once
 _ROLL_UP_STEPS = 3  # in a row are no accident
@@ -229,7 +229,7 @@ _ROLL_UP_NEIGHBOURS = 12  # steps before and after, by which fewer are judged
 _MOSTLY = 0.8  # of a cue's length inside another; staggered captions overlap by about half
 
 
-class Warnings:
+class _Warnings:
     """Collects what the user should know about one file; many complaints about cues become a number."""
 
     def __init__(self, path: Path) -> None:
@@ -245,7 +245,7 @@ class Warnings:
 
     def about(self, cue: Cue | Unreadable, what: str) -> None:
         """Remark on one cue, named by its number, the time the file states and its first words."""
-        if len(self._cues) >= MAX_WARNINGS:
+        if len(self._cues) >= _MAX_WARNINGS:
             self._unnamed += 1
             return
         words = " ".join(cue.text[:200].split())[:40]
@@ -261,7 +261,7 @@ class Warnings:
         count, first = self._wordless
         self._wordless = (count + 1, first or _named(cue))
 
-    def all(self, n_cues: int, most: int = MAX_WARNINGS) -> tuple[str, ...]:
+    def all(self, n_cues: int, most: int = _MAX_WARNINGS) -> tuple[str, ...]:
         """Every warning about a file of `n_cues`: about the whole file, then the first `most` about single cues."""
         unnamed = self._unnamed + len(self._cues[most:])
         more = (one_line(f"{self._name}: and {unnamed} more warnings of this kind"),) if unnamed else ()
@@ -285,7 +285,7 @@ def _named(cue: Cue | Unreadable) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Retiming:
+class _Retiming:
     """Times of the file -> times of the video: (time - start) * scale + shift."""
 
     start: Exact = 0
@@ -298,7 +298,7 @@ class Retiming:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class _Placed:
     """Good words at their time in the video, ms; `cues` is what the file said, several where cues were joined."""
 
     start: int
@@ -307,7 +307,7 @@ class Placed:
     cues: tuple[Cue, ...]
 
 
-def place(cue: Cue, lines: tuple[str, ...], retiming: Retiming, warnings: Warnings) -> Placed | None:
+def place(cue: Cue, lines: tuple[str, ...], retiming: _Retiming, warnings: _Warnings) -> _Placed | None:
     """Put one cue at its time in the video, or say why it has none."""
     start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
     if problem := _fault(cue, start, stop):
@@ -315,35 +315,35 @@ def place(cue: Cue, lines: tuple[str, ...], retiming: Retiming, warnings: Warnin
         return None
     if start < 0:
         warnings.about(cue, "begins before the video: starts with it")
-    return Placed(max(0, start), stop, lines, (cue,))
+    return _Placed(max(0, start), stop, lines, (cue,))
 
 
 def _fault(cue: Cue, start: int, stop: int) -> tuple[str, str] | None:
     """What is wrong with the times of a cue, in the file or in the video, if anything: of one cue, and of several."""
     if cue.start_ms < 0 or cue.stop_ms < 0:
         return "its time is negative", "their times are negative"
-    if max(cue.start_ms, cue.stop_ms) > MAX_TIME_MS:
+    if max(cue.start_ms, cue.stop_ms) > _MAX_TIME_MS:
         return "lies beyond 100 hours", "they lie beyond 100 hours"
     if stop < start:
         return "ends before it starts", "they end before they start"
     if stop == start:
         return "has no length", "they have no length"
-    if stop - start > MAX_DURATION_MS:
+    if stop - start > _MAX_DURATION_MS:
         return "lasts longer than 10 minutes", "they last longer than 10 minutes"
     if stop <= 0:
         return "lies before the start of the video", "they lie before the start of the video"
-    return ("lies beyond 100 hours", "they lie beyond 100 hours") if stop > MAX_TIME_MS else None
+    return ("lies beyond 100 hours", "they lie beyond 100 hours") if stop > _MAX_TIME_MS else None
 
 
-def arranged(cues: Iterable[Placed], warnings: Warnings) -> list[Placed]:
+def arranged(cues: Iterable[_Placed], warnings: _Warnings) -> list[_Placed]:
     """Sort cues by time, join those shown together, and resolve repeats and overlaps."""
     in_order = sorted(cues, key=lambda cue: (cue.start, cue.stop, cue.cues[0].number))
     return _without_overlaps(_without_roll_up(_joined(in_order, warnings), warnings), warnings)
 
 
-def _joined(cues: list[Placed], warnings: Warnings) -> list[Placed]:
+def _joined(cues: list[_Placed], warnings: _Warnings) -> list[_Placed]:
     """Make one cue of those with exactly the same times."""
-    together: dict[tuple[int, int], dict[tuple[str, ...], Placed]] = {}
+    together: dict[tuple[int, int], dict[tuple[str, ...], _Placed]] = {}
     for cue in cues:
         same_time = together.setdefault((cue.start, cue.stop), {})
         if cue.lines in same_time:
@@ -370,15 +370,15 @@ class _Step(Enum):
     ROLLED = 2  # at once, with the last lines of the cue before on top, or with only those: captions that roll up
 
 
-def _without_roll_up(cues: list[Placed], warnings: Warnings) -> list[Placed]:
+def _without_roll_up(cues: list[_Placed], warnings: _Warnings) -> list[_Placed]:
     steps = [_Step.APART, *(_step(before, now) for before, now in pairwise(cues))]
     repeats = _repeats(steps)
-    kept: list[Placed] = []
+    kept: list[_Placed] = []
     for number, cue in enumerate(cues):
         n_old = _n_repeated(cues[number - 1].lines, cue.lines) if repeats[number] else 0
         if n_old == len(cue.lines):
             longer = max(kept[-1].stop, cue.stop)
-            kept[-1] = replace(kept[-1], stop=min(longer, kept[-1].start + MAX_DURATION_MS))
+            kept[-1] = replace(kept[-1], stop=min(longer, kept[-1].start + _MAX_DURATION_MS))
         else:
             kept.append(replace(cue, lines=cue.lines[n_old:]))
     if any(repeats):
@@ -386,7 +386,7 @@ def _without_roll_up(cues: list[Placed], warnings: Warnings) -> list[Placed]:
     return kept
 
 
-def _step(before: Placed, now: Placed) -> _Step:
+def _step(before: _Placed, now: _Placed) -> _Step:
     n_old = _n_repeated(before.lines, now.lines) if now.start - before.stop <= _ROLL_UP_GAP_MS else 0
     if not n_old:
         return _Step.APART
@@ -420,9 +420,9 @@ def _n_repeated(before: tuple[str, ...], now: tuple[str, ...]) -> int:
     return next((n for n in range(longest, 0, -1) if before[-n:] == now[:n]), 0)
 
 
-def _without_overlaps(cues: list[Placed], warnings: Warnings) -> list[Placed]:
-    kept: list[Placed] = []
-    cut: list[Placed] = []
+def _without_overlaps(cues: list[_Placed], warnings: _Warnings) -> list[_Placed]:
+    kept: list[_Placed] = []
+    cut: list[_Placed] = []
     for cue in cues:
         overlap = min(kept[-1].stop, cue.stop) - cue.start if kept else 0
         if overlap <= 0:
@@ -442,7 +442,7 @@ def _without_overlaps(cues: list[Placed], warnings: Warnings) -> list[Placed]:
     return kept
 
 
-def _leave_out(loser: Placed, winner: Placed, warnings: Warnings) -> None:
+def _leave_out(loser: _Placed, winner: _Placed, warnings: _Warnings) -> None:
     for cue in loser.cues:
         warnings.left_out(cue, f"overlaps cue {winner.cues[0].number}", "they overlap another")
 
@@ -486,7 +486,7 @@ _SOUNDS = frozenset(
 _ABBREVIATION = 5  # letters
 
 
-def clean_lines(text: str) -> tuple[str, ...]:
+def _clean_lines(text: str) -> tuple[str, ...]:
     """The lines of a cue as plain text, empty ones left out."""
     plain = _ENTITY.sub(lambda entity: html.unescape(entity[0]), _TAG.sub("", text))
     plain = _INVISIBLE.sub("", _CONTROL.sub(" ", plain.replace("\r\n", "\n").replace("\r", "\n")))
@@ -569,7 +569,7 @@ def decode(data: bytes, encoding: str = "") -> Decoded:
     return Decoded(data.decode(name, "replace"), name, remark)
 
 
-def is_binary(text: str) -> bool:
+def _is_binary(text: str) -> bool:
     """Whether decoded text is so full of control characters that nobody wrote it."""
     head = text[:_HEAD]
     return len(_CONTROL_CHARACTERS.findall(head)) * 20 > len(head)

@@ -22,7 +22,7 @@ from num2words import num2words
 
 from signspot.domain.words import MAX_WORD_LENGTH, Vocabulary, Word, normalise
 
-MAX_NUMBER = 1_000_000  # some languages of num2words never finish with larger ones
+_MAX_NUMBER = 1_000_000  # some languages of num2words never finish with larger ones
 _CACHED = 65_536  # written words remembered
 
 
@@ -237,7 +237,7 @@ def _number(surface: str, language: str) -> tuple[str, ...]:
     if not (number := _NUMBER.fullmatch(surface)):
         return ()
     whole, decimals, ending = int(number[1].replace(",", "")), number[2], number[3]
-    if whole > MAX_NUMBER:
+    if whole > _MAX_NUMBER:
         return ()
     if ending and ending != "s":
         return _spelled(whole, "ordinal", language)

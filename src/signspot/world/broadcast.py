@@ -236,13 +236,13 @@ def _annotated(
                 confidence = float(rng.uniform(_TEST_CONFIDENCE, 1))
             word = candidates[i].word
             others = [token for token in signed if token.word != word]
-            is_wrong = rng.random() < error_rate(confidence) and others
+            is_wrong = rng.random() < _error_rate(confidence) and others
             token = others[int(rng.integers(len(others)))] if is_wrong else candidates[i]
             frame = max(0, token.span.stop - 1 + round(rng.normal(0, 2)))
             found.append(Annotation(episode_id, word, frame, round(confidence, 4), "mouthing"))
     return tuple(sorted(found, key=lambda annotation: annotation.frame))
 
 
-def error_rate(confidence: float) -> float:
+def _error_rate(confidence: float) -> float:
     """The chance that an annotation marks another sign of its subtitle."""
     return 0.01 + 0.6 * (1 - confidence)

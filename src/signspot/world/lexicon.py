@@ -85,7 +85,7 @@ class _Inventory:
             partner = ""
             if self.forms and self.rng.random() < self.minimal_pairs:
                 partner = f"f{int(self.rng.integers(len(self.forms))):05}"
-            form = minimal_partner(self.forms[partner], self.rng) if partner else random_form(self.rng)
+            form = _minimal_partner(self.forms[partner], self.rng) if partner else _random_form(self.rng)
             if form not in self.known:
                 form_id = self.add(form)
                 if partner:
@@ -256,7 +256,7 @@ _HANDS = tuple(Hands)
 _BASES = ("flat", "fist", "index", "five", "c")
 
 
-def random_form(rng: np.random.Generator) -> Form:
+def _random_form(rng: np.random.Generator) -> Form:
     hands = _pick(rng, _HANDS, (0.50, 0.24, 0.09, 0.17))
     shape = final_shape = _pick(rng, SHAPES)
     if rng.random() < 0.22:
@@ -285,7 +285,7 @@ def random_form(rng: np.random.Generator) -> Form:
     return Form((stroke,), hands, _pick(rng, _BASES) if hands is Hands.BASE else "flat")
 
 
-def minimal_partner(form: Form, rng: np.random.Generator) -> Form:
+def _minimal_partner(form: Form, rng: np.random.Generator) -> Form:
     which = int(rng.integers(len(form.strokes)))
     stroke = form.strokes[which]
     kinds = ["shape", "orientation", "path"] + ["location"] * (form.hands is not Hands.BASE)
@@ -438,7 +438,7 @@ class Lemma:
     kind: str  # noun, verb, adjective
 
 
-def plain_lemmas() -> tuple[Lemma, ...]:
+def _plain_lemmas() -> tuple[Lemma, ...]:
     """All plain words, the kinds mixed; a word of two kinds counts as the first."""
     kinds = {"adjective": _ADJECTIVES.split(), "noun": " ".join(_NOUNS).split(), "verb": _VERBS.split()}
     found: dict[Word, Lemma] = {}
@@ -448,7 +448,7 @@ def plain_lemmas() -> tuple[Lemma, ...]:
     return tuple(found.values())
 
 
-def compound_lemmas() -> Iterator[Lemma]:
+def _compound_lemmas() -> Iterator[Lemma]:
     """Two-word names, the pairs of kinds in turn."""
     columns = ([f"{a}-{b}" for a in first.split() for b in second.split() if a != b] for first, second in _PAIRS)
     mixed = [column[i * 7919 % len(column)] for column in columns for i in range(len(column))]
@@ -458,14 +458,14 @@ def compound_lemmas() -> Iterator[Lemma]:
 
 def english_lemmas(n: int, rng: np.random.Generator) -> tuple[Lemma, ...]:
     """Draw n words, the most frequent first: plain ones, then compounds, with every kind in a row like any text."""
-    plain = plain_lemmas()
+    plain = _plain_lemmas()
     by_kind = [[lemma for lemma in plain if lemma.kind == kind] for kind in ("noun", "verb", "adjective")]
     nouns, verbs, adjectives = ([drawn[i] for i in rng.permutation(len(drawn))] for drawn in by_kind)
     # Two nouns for each verb and adjective, as the sentences need them.
     rows = zip_longest(nouns[::2], nouns[1::2], verbs, adjectives)
     mixed = [lemma for row in rows for lemma in row if lemma is not None]
     if n > len(mixed):
-        compounds = list(compound_lemmas())
+        compounds = list(_compound_lemmas())
         if n - len(mixed) > len(compounds):
             fix = f"ask for at most {len(mixed) + len(compounds)}"
             raise InputError("world", f"{n} words are more than it has", fix)
@@ -496,7 +496,7 @@ def plural(noun: str) -> str:
     return head + dash + (_IRREGULAR.get(last) or _with_s(last))
 
 
-def past(verb: str) -> str:
+def _past(verb: str) -> str:
     if verb in _IRREGULAR:
         return _IRREGULAR[verb]
     if verb.endswith("e"):
@@ -530,7 +530,7 @@ _PATTERNS = (
     "we can I the P , and she D the A N for a N in the A N",
 )
 _KIND = {"N": "noun", "P": "noun", "V": "verb", "D": "verb", "I": "verb", "A": "adjective"}
-_INFLECTED = {"P": plural, "V": _with_s, "D": past}
+_INFLECTED = {"P": plural, "V": _with_s, "D": _past}
 
 
 @dataclass(frozen=True, slots=True)

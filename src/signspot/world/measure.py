@@ -78,7 +78,7 @@ def raw_joint_scores(world: World) -> ProtocolScores:
     clips = []
     for entry in entries:
         performance = world.perform_entry(entry)
-        clips.append(entry_clip(world.detected(performance, entry.entry_id), performance.moving))
+        clips.append(_entry_clip(world.detected(performance, entry.entry_id), performance.moving))
     vectors = np.stack([clip.ravel() for clip in clips])
     mean: FloatArray = vectors.mean(axis=0)
     words = np.array([world.test_words.id_of(entry.word) for entry in entries])
@@ -122,7 +122,7 @@ def windows(joints: FloatArray, grid: WindowGrid) -> FloatArray:
     return _in_shoulder_widths(joints[frames])
 
 
-def entry_clip(points: FloatArray, moving: FrameSpan) -> FloatArray:
+def _entry_clip(points: FloatArray, moving: FrameSpan) -> FloatArray:
     """(1, d) 16 frames taken evenly from the moving part of a dictionary entry."""
     frames = np.rint(np.linspace(moving.start, moving.stop - 1, CLIP_LENGTH)).astype(np.int64)
     return _in_shoulder_widths(body_joints(points)[None, frames])

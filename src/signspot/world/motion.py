@@ -189,9 +189,9 @@ def mouthed(performance: Performance, words: Sequence[Word | None], spans: Seque
 def _stroke_postures(plan: Plan, stroke: Ints, phase: Floats, signer: Signer) -> Floats:
     """(n, 2, 26) postures within strokes at a phase in 0..1."""
     phase = phase**signer.haste
-    share = minimum_jerk(phase)[:, None, None]
+    share = _minimum_jerk(phase)[:, None, None]
     posture = plan.first[stroke] * (1 - share) + plan.last[stroke] * share
-    offset = path_offsets(plan.path[stroke], plan.repetitions[stroke], phase, signer.bow)  # (n, 2)
+    offset = _path_offsets(plan.path[stroke], plan.repetitions[stroke], phase, signer.bow)  # (n, 2)
     step = np.einsum("na,nax->nx", offset, plan.axes[stroke])
     posture[..., :3] += step[:, None] * plan.moves[stroke][..., None]
     return np.asarray(posture, dtype=np.float64)
@@ -202,21 +202,21 @@ def _transition_postures(plan: Plan, stroke: Ints, phase: Floats, signer: Signer
     whole = np.arange(len(plan))
     ends = _stroke_postures(plan, whole, np.ones(len(plan)), signer)
     begins = _stroke_postures(plan, whole, np.zeros(len(plan)), signer)
-    share = minimum_jerk(phase)[:, None, None]
+    share = _minimum_jerk(phase)[:, None, None]
     posture = ends[stroke] * (1 - share) + begins[stroke + 1] * share
     way = np.linalg.norm(begins[stroke + 1, :, :3] - ends[stroke, :, :3], axis=-1)  # (n, 2)
     posture[..., 2] -= (0.18 + 0.3 * signer.bow) * way * np.sin(np.pi * phase)[:, None]
     return np.asarray(posture, dtype=np.float64)
 
 
-def minimum_jerk(phase: Floats) -> Floats:
+def _minimum_jerk(phase: Floats) -> Floats:
     """How far a hand has come at a phase in 0..1 of a reach: smooth at both ends."""
     return phase**3 * (10 - 15 * phase + 6 * phase**2)
 
 
-def path_offsets(path: Ints, repetitions: Ints, phase: Floats, bow: float = 0.0) -> Floats:
+def _path_offsets(path: Ints, repetitions: Ints, phase: Floats, bow: float = 0.0) -> Floats:
     """(n, 2) how far along and aside a path is at a phase in 0..1, in sizes of the path."""
-    eased = minimum_jerk(phase)
+    eased = _minimum_jerk(phase)
     there = np.where(repetitions > 1, 0.5 - 0.5 * np.cos(2 * np.pi * repetitions * phase), eased) - 0.5
     hump = 1 - 4 * there**2  # 0 at both ends of the way, 1 in the middle
     turn = 2 * np.pi * repetitions * eased

@@ -63,7 +63,7 @@ def draw_signer(signer_id: str, seed: int, difficulty: Difficulty, *, filmed_asi
             centre=(float(rng.normal(0.5, 0.012)), float(rng.normal(0.42, 0.012))),
             yaw=float(yaw),
         ),
-        appearance=random_appearance(rng),
+        appearance=_random_appearance(rng),
         manner=_draw_manner(rng, difficulty),
         laxness=np.clip(shared + rng.normal(0, difficulty.laxness / 2, 5), 0, 0.75),
         coupling=float(rng.uniform(0, 0.3)),
@@ -124,7 +124,7 @@ class Appearance:
                 raise ValueError(f"a colour is red, green and blue in 0..255, not {colour}")
 
 
-def random_appearance(rng: np.random.Generator) -> Appearance:
+def _random_appearance(rng: np.random.Generator) -> Appearance:
     """A signer whose hands stand out against the clothes, and the clothes against the wall."""
     skin, hair = (
         shaded(some[int(rng.integers(len(some)))], float(rng.uniform(0.95, 1.05))) for some in (_SKINS, _HAIRS)
@@ -236,7 +236,7 @@ def landmarks(postures: Floats, carriage: Carriage, body: Proportions, camera: C
     pose = np.empty((n, 33, 3))
     hands = []
     for side, (hand, elbow) in enumerate(((16, 14), (15, 13))):
-        shoulder, bent, points = arm_joints(postures[:, side], body)
+        shoulder, bent, points = _arm_joints(postures[:, side], body)
         if side:  # the left hand was told as if it were the right
             shoulder, bent, points = (np.asarray(joints * (-1, 1, 1)) for joints in (shoulder, bent, points))
         pose[:, 12 - side], pose[:, elbow], pose[:, hand] = shoulder, bent, points[:, 0]
@@ -247,9 +247,9 @@ def landmarks(postures: Floats, carriage: Carriage, body: Proportions, camera: C
     return _as_layout(_in_picture(everything, carriage, camera))
 
 
-def arm_joints(posture: Floats, body: Proportions) -> tuple[Floats, Floats, Floats]:
+def _arm_joints(posture: Floats, body: Proportions) -> tuple[Floats, Floats, Floats]:
     """The right arm: shoulder (n, 3), elbow (n, 3) and hand (n, 21, 3) in body coordinates."""
-    hand = turned(hand_points(posture[:, 6:]) * body.hand, posture[:, 3:6])
+    hand = turned(_hand_points(posture[:, 6:]) * body.hand, posture[:, 3:6])
     palm = turned(np.broadcast_to(np.array(_PALM) * body.hand, (len(posture), 1, 3)), posture[:, 3:6])[:, 0]
     shoulder = np.broadcast_to(np.array((-0.5, 0.0, 0.0)), (len(posture), 3))
     reach = posture[:, :3] - palm - shoulder
@@ -263,7 +263,7 @@ def arm_joints(posture: Floats, body: Proportions) -> tuple[Floats, Floats, Floa
     return shoulder, shoulder + _elbow(reach, body), hand + wrist[:, None]
 
 
-def hand_points(angles: Floats) -> Floats:
+def _hand_points(angles: Floats) -> Floats:
     """(n, 20) joint angles -> (n, 21, 3) points of a hand of length about 1 with the wrist at 0."""
     joints = angles.reshape(-1, 5, 4)
     points = np.zeros((len(joints), 21, 3))

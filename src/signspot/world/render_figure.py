@@ -88,7 +88,7 @@ def _paint_torso(canvas: Canvas, figures: Figures, head: _Head, appearance: Appe
     neck = middle + np.array([0.0, -0.2 * width])
     for grown, colour in ((line, shaded(top, 0.4)), (0.0, shaded(top, 0.7)), (-0.03 * width, shaded(top, 0.82))):
         canvas.fill(_torso_outline(shoulders, neck, below, width, grown), colour)
-    lit = LIGHT * 0.03 * width
+    lit = _LIGHT * 0.03 * width
     canvas.fill(_torso_outline(shoulders + lit, neck + lit, below + lit, width, -0.07 * width), shaded(top, 0.93))
     collar = middle + np.array([0.0, -0.1 * width])
     canvas.fill(ellipse(collar, np.array([0.2 * width, 0]), np.array([0, 0.13 * width])), shaded(top, 0.6))
@@ -128,7 +128,7 @@ def _paint_head(canvas: Canvas, head: _Head, appearance: Appearance) -> None:
         canvas.fill(head.oval(x, 0.08, 0.068, 0.13), shaded(skin, 0.88))
     canvas.fill(head.oval(0, 0.12, 0.505, 0.655), shaded(skin, 0.5))
     for size, brightness, shift in ((0.49, 0.84, 0.0), (0.45, 0.94, 0.06), (0.37, 1.02, 0.12)):
-        canvas.fill(head.oval(shift * LIGHT[0], 0.12 + shift * LIGHT[1], size, size * 1.3), shaded(skin, brightness))
+        canvas.fill(head.oval(shift * _LIGHT[0], 0.12 + shift * _LIGHT[1], size, size * 1.3), shaded(skin, brightness))
     canvas.fill(head.outline(_FRINGE), hair)
     canvas.fill(head.outline(_SHINE), blended(hair, (255, 255, 255), 0.14))
 
@@ -139,12 +139,12 @@ def _paint_face(canvas: Canvas, figures: Figures, head: _Head, appearance: Appea
         _paint_eye(canvas, head, pose[:, eye, :2], figures.eyes_closed, appearance)
     nose = pose[:, NOSE, :2]
     canvas.fill(head.around(nose, 0.085, 0.065), shaded(skin, 0.78))
-    canvas.fill(head.around(nose + LIGHT * 0.03 * figures.proportions.head, 0.065, 0.06), shaded(skin, 1.04))
+    canvas.fill(head.around(nose + _LIGHT * 0.03 * figures.proportions.head, 0.065, 0.06), shaded(skin, 1.04))
     _paint_mouth(canvas, figures, head, blended(shaded(skin, 0.75), _LIP, 0.6))
 
 
 def _paint_mouth(canvas: Canvas, figures: Figures, head: _Head, lip: Colour) -> None:
-    mouth, opening = figures.pose[:, [RIGHT_MOUTH, LEFT_MOUTH], :2].mean(axis=1), figures.mouth[:, None]
+    mouth, opening = figures.pose[:, [_RIGHT_MOUTH, _LEFT_MOUTH], :2].mean(axis=1), figures.mouth[:, None]
     half_width = 0.2 - 0.05 * opening
     canvas.fill(head.around(mouth, half_width, 0.04 + 0.13 * opening), lip)
     inside = head.around(mouth, half_width * 0.8, 0.005 + 0.115 * opening)
@@ -186,7 +186,7 @@ def _paint_arm(canvas: Canvas, figures: Figures, appearance: Appearance, side: i
         canvas.limb(np.stack([shoulder, hem], axis=1), radii[:2] * (1, 1.1), appearance.top, line, root_gap=0.4)
     palm, hand = figures.proportions.palms[side], figures.hands[side]
     is_found = np.count_nonzero(hand, axis=(1, 2)) > 0
-    paint_hand(canvas.only(is_found), hand[is_found], palm, skin, is_left=side == 0)
+    _paint_hand(canvas.only(is_found), hand[is_found], palm, skin, is_left=side == 0)
     # A hand that was not found: a mitten along the pose's own three finger points.
     knuckles = pose[:, [LEFT_WRIST + 2 + side, LEFT_WRIST + 4 + side]].mean(axis=1)
     mitten = np.stack([wrist, knuckles], axis=1)[~is_found]
@@ -195,12 +195,12 @@ def _paint_arm(canvas: Canvas, figures: Figures, appearance: Appearance, side: i
 
 # Frames of landmarks as joints of figures to draw, and the sizes that hold for a whole clip.
 
-N_POSE, N_HAND = 33, 21
-NOSE, LEFT_EYE, RIGHT_EYE, LEFT_EAR, RIGHT_EAR, LEFT_MOUTH, RIGHT_MOUTH = 0, 2, 5, 7, 8, 9, 10
+_N_POSE, _N_HAND = 33, 21
+NOSE, LEFT_EYE, RIGHT_EYE, LEFT_EAR, RIGHT_EAR, _LEFT_MOUTH, _RIGHT_MOUTH = 0, 2, 5, 7, 8, 9, 10
 LEFT_SHOULDER, RIGHT_SHOULDER, LEFT_ELBOW, RIGHT_ELBOW, LEFT_WRIST, RIGHT_WRIST = 11, 12, 13, 14, 15, 16
 LEFT_HIP, RIGHT_HIP = 23, 24
-_LEFT_HAND = slice(4 * N_POSE, 4 * N_POSE + 3 * N_HAND)
-_RIGHT_HAND = slice(4 * N_POSE + 3 * N_HAND, LANDMARK_DIM)
+_LEFT_HAND = slice(4 * _N_POSE, 4 * _N_POSE + 3 * _N_HAND)
+_RIGHT_HAND = slice(4 * _N_POSE + 3 * _N_HAND, LANDMARK_DIM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +242,8 @@ class Figures:
 def split(points: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """(n, 258) -> pose (n, 33, 4), left hand (n, 21, 3), right hand (n, 21, 3)."""
     wide, n = points.astype(np.float64), len(points)
-    left, right = (wide[:, part].reshape(n, N_HAND, 3) for part in (_LEFT_HAND, _RIGHT_HAND))
-    return wide[:, : 4 * N_POSE].reshape(n, N_POSE, 4), left, right
+    left, right = (wide[:, part].reshape(n, _N_HAND, 3) for part in (_LEFT_HAND, _RIGHT_HAND))
+    return wide[:, : 4 * _N_POSE].reshape(n, _N_POSE, 4), left, right
 
 
 def _typical(vectors: npt.NDArray[np.float64], share: float = 0.5) -> float:
@@ -282,7 +282,7 @@ _PALM_TINT: Colour = (255, 214, 196)
 _NAIL: Colour = (255, 240, 235)
 
 
-def paint_hand(canvas: Canvas, points: Points, palm_length: float, skin: Colour, *, is_left: bool) -> None:
+def _paint_hand(canvas: Canvas, points: Points, palm_length: float, skin: Colour, *, is_left: bool) -> None:
     """Draw one hand of joints `points` (n_frames, 21, 3); `palm_length` in pixels of the canvas."""
     depths = _depths(points[..., 2])
     shapes, hulls = flat(_outlines(points[..., :2], palm_length)), flat(points[:, _PALM_HULL, :2])
@@ -308,8 +308,8 @@ def _outlines(places: Points, palm_length: float) -> Points:
     """Of every limb the dark line around it, its body and its bright side: (n_frames, 3, n_limbs, 14, 2)."""
     starts, ends = places[:, _LIMBS[:, 0]], places[:, _LIMBS[:, 1]]
     start_radii, end_radii = palm_length * _START_RADII, palm_length * _END_RADII
-    line, lit = _FINGER_LINE * palm_length, 0.3 * LIGHT
-    outlines = capsules(
+    line, lit = _FINGER_LINE * palm_length, 0.3 * _LIGHT
+    outlines = _capsules(
         np.concatenate([starts + _LINE_GAPS * (ends - starts), starts, starts + start_radii[:, None] * lit], axis=1),
         np.concatenate([ends, ends, ends + end_radii[:, None] * lit], axis=1),
         np.concatenate([start_radii + line, start_radii, 0.45 * start_radii]),
@@ -366,7 +366,7 @@ _ROUND = np.linspace(np.pi / 2, 3 * np.pi / 2, 7)[:, None]  # half a circle
 _ROUND_COS, _ROUND_SIN = np.cos(_ROUND), np.sin(_ROUND)
 _CIRCLE = np.linspace(0, 2 * np.pi, 24, endpoint=False)[:, None]
 _CIRCLE_COS, _CIRCLE_SIN = np.cos(_CIRCLE), np.sin(_CIRCLE)
-LIGHT = np.array([-0.55, -0.83])  # where it comes from, in the picture
+_LIGHT = np.array([-0.55, -0.83])  # where it comes from, in the picture
 
 
 # Coats of a rounded limb: width, shift toward the light in limb radii, brightness. The first is the line around it.
@@ -374,7 +374,7 @@ _COATS = ((1.0, 0.0, 0.4), (1.0, 0.0, 0.7), (0.86, 0.07, 0.84), (0.68, 0.14, 0.9
 _WIDTHS, _SHIFTS, _ = np.array(_COATS).T
 
 
-def capsules(starts: Points, ends: Points, start_radii: Points, end_radii: Points) -> Points:
+def _capsules(starts: Points, ends: Points, start_radii: Points, end_radii: Points) -> Points:
     """Outlines (..., n, 14, 2) of n tapered limbs (..., n, 2) with round ends; a limb without length is a disc."""
     axis = ends - starts
     length = np.hypot(axis[..., 0], axis[..., 1])[..., None]
@@ -419,13 +419,13 @@ class Canvas:
 
         `root_gap` is the share of the first limb without a dark edge, where it grows out of something.
         """
-        coats = joints[:, None] + _SHIFTS[:, None, None] * radii[:, None] * LIGHT  # (n_frames, n_coats, n, 2)
+        coats = joints[:, None] + _SHIFTS[:, None, None] * radii[:, None] * _LIGHT  # (n_frames, n_coats, n, 2)
         coats[:, :2, 0] += root_gap * (joints[:, 1] - joints[:, 0])[:, None]
         widths = _WIDTHS[:, None] * radii
         widths[0] += outline
         for number, (_, _, brightness) in enumerate(_COATS):
             coat, width, coat_colour = coats[:, number], widths[number], shaded(colour, brightness)
-            shapes = capsules(coat[:, :-1], coat[:, 1:], width[:-1], width[1:])
+            shapes = _capsules(coat[:, :-1], coat[:, 1:], width[:-1], width[1:])
             for strokes, shape in zip(self.strokes, flat(shapes), strict=True):
                 strokes += [(one, coat_colour) for one in shape]
 

@@ -133,7 +133,7 @@ class World:
 
     def detected(self, performance: Performance, name: str) -> FloatArray:
         """The landmarks (n_frames, 258) of an entry or episode, by its id, as a detector gives them."""
-        return as_detected(performance.points, self.preset.difficulty, chance(self.seed, "detector", name))
+        return _as_detected(performance.points, self.preset.difficulty, chance(self.seed, "detector", name))
 
     def _newsroom(self, rng: np.random.Generator) -> Newsroom:
         weights = 1 / (np.arange(len(self.lemmas)) + 20.0) ** _ZIPF
@@ -155,7 +155,7 @@ _SLOWNESS = 0.7  # share of the error that stays from frame to frame
 _MEAN_LOSS = 5.0  # frames
 
 
-def as_detected(points: FloatArray, difficulty: Difficulty, rng: np.random.Generator) -> FloatArray:
+def _as_detected(points: FloatArray, difficulty: Difficulty, rng: np.random.Generator) -> FloatArray:
     """(n_frames, 258) clean landmarks -> the same with jitter; a lost hand is all zeros."""
     found = points.copy()
     n = len(points)

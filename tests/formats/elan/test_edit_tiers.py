@@ -23,9 +23,9 @@ from signspot.files.xml import parse_xml
 from signspot.formats.elan.document import ElanDocument, ElanMedia, ElanTier, document_of
 from signspot.formats.elan.edit import (
     TierOptions,
+    _fresh_ids,
     add_glosses,
     add_spottings,
-    fresh_ids,
     new_eaf,
     one_list,
     read_eaf,
@@ -366,7 +366,7 @@ def test_a_last_used_id_beyond_all_counting_is_no_reason_for_ids_like_it(tmp_pat
 
 
 def test_new_ids_pass_over_the_largest_ones_in_use() -> None:
-    ids = fresh_ids("a", {"a999999999", "a1000000000", "b7", "a", "a1x"})
+    ids = _fresh_ids("a", {"a999999999", "a1000000000", "b7", "a", "a1x"})
     assert [next(ids), next(ids)] == ["a1000000001", "a1000000002"]
 
 

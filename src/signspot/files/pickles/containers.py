@@ -22,8 +22,8 @@ from typing import BinaryIO
 from signspot.errors import readable_size
 
 MAX_BYTES = 2 * 1024**3
-MAX_PICKLE_BYTES = 512 * 1024**2  # of a bare pickle: the largest one known has 148 MB
-MAX_TORCH_PICKLE_BYTES = 64 * 1024**2  # of the pickle beside the numbers: 100 bytes a tensor in practice
+_MAX_PICKLE_BYTES = 512 * 1024**2  # of a bare pickle: the largest one known has 148 MB
+_MAX_TORCH_PICKLE_BYTES = 64 * 1024**2  # of the pickle beside the numbers: 100 bytes a tensor in practice
 
 _LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _LEGACY_PICKLES = 5  # magic number, version, system, the object, the keys of its numbers
@@ -98,10 +98,10 @@ def open_container(file: BinaryIO, n_bytes: int) -> Container:
     if start.startswith(b"PK"):
         return Container(Kind.ZIP, PickleStream(_zipped_pickle(file, n_bytes)), 1)
     if start.startswith(_LEGACY_MAGIC):
-        return Container(Kind.LEGACY, PickleStream(file.read(MAX_TORCH_PICKLE_BYTES)), _LEGACY_PICKLES)
+        return Container(Kind.LEGACY, PickleStream(file.read(_MAX_TORCH_PICKLE_BYTES)), _LEGACY_PICKLES)
     _refuse_other_formats(start)
-    if n_bytes > MAX_PICKLE_BYTES:
-        allowed = readable_size(MAX_PICKLE_BYTES)
+    if n_bytes > _MAX_PICKLE_BYTES:
+        allowed = readable_size(_MAX_PICKLE_BYTES)
         raise Refused(f"is a bare pickle of {readable_size(n_bytes)}, more than the {allowed} allowed")
     return Container(Kind.BARE, PickleStream(file.read(n_bytes)), 1)
 
@@ -177,7 +177,7 @@ def _refuse_bombs(records: list[zipfile.ZipInfo], n_bytes: int) -> None:
     if packed or unpacked > n_bytes:
         ratio = unpacked / n_bytes
         raise Refused(f"is a zip archive of {readable_size(n_bytes)} that would unpack {ratio:.1f} times as much")
-    if any(r.filename.endswith("/data.pkl") and r.file_size > MAX_TORCH_PICKLE_BYTES for r in records):
+    if any(r.filename.endswith("/data.pkl") and r.file_size > _MAX_TORCH_PICKLE_BYTES for r in records):
         raise Refused("holds a pickle too long for a list of tensors")
 
 

@@ -34,7 +34,7 @@ _DTYPE = re.compile(r"b1|[iu][1248]|f[248]|[SU]\d{1,5}|O8?")
 _MAX_DIMENSIONS = 32
 
 
-class PickledDtype:
+class _PickledDtype:
     """numpy.dtype: a code such as f4 and, as its state, a byte order."""
 
     def __init__(self, code: str | bytes = "", *_: object) -> None:
@@ -62,7 +62,7 @@ class PickledDtype:
         return flat.reshape(sizes, order="F" if fortran else "C").astype(dtype.newbyteorder("="), order="C")
 
 
-class PickledArray:
+class _PickledArray:
     """numpy.ndarray: empty until its state arrives."""
 
     def __init__(self, *_: object) -> None:
@@ -70,7 +70,7 @@ class PickledArray:
 
     def __setstate__(self, state: tuple[object, ...]) -> None:
         shape, dtype, fortran, content = state[-4:]
-        if not isinstance(dtype, PickledDtype):
+        if not isinstance(dtype, _PickledDtype):
             raise Refused("holds an array without a type")
         if not dtype.is_object:
             self.value = dtype.array(content, shape, fortran=bool(fortran))
@@ -80,13 +80,13 @@ class PickledArray:
             raise Refused("holds an array of objects")
 
 
-def _scalar(dtype: PickledDtype, content: object = b"") -> object:
+def _scalar(dtype: _PickledDtype, content: object = b"") -> object:
     if dtype.is_object:
         raise Refused("holds an array of objects")
     return dtype.array(content, ()).item()
 
 
-def _from_buffer(content: object, dtype: PickledDtype, shape: object, order: str) -> npt.NDArray[np.generic]:
+def _from_buffer(content: object, dtype: _PickledDtype, shape: object, order: str) -> npt.NDArray[np.generic]:
     if dtype.is_object:
         raise Refused("holds an array of objects")
     return dtype.array(content, shape, fortran=order == "F")
@@ -112,9 +112,9 @@ _FACTORY = object()  # the default of a defaultdict: never called
 
 
 def _table() -> dict[str, object]:
-    arrays: dict[str, object] = {"numpy.dtype": PickledDtype, "numpy.ndarray": PickledArray}
+    arrays: dict[str, object] = {"numpy.dtype": _PickledDtype, "numpy.ndarray": _PickledArray}
     for core in ("numpy.core", "numpy._core"):
-        arrays |= {f"{core}.multiarray._reconstruct": PickledArray, f"{core}.multiarray.scalar": _scalar}
+        arrays |= {f"{core}.multiarray._reconstruct": _PickledArray, f"{core}.multiarray.scalar": _scalar}
         arrays[f"{core}.numeric._frombuffer"] = _from_buffer
     plain: dict[str, object] = {"collections.OrderedDict": _dict, "collections.defaultdict": lambda *_: {}}
     plain["_codecs.encode"] = _encode
@@ -125,14 +125,14 @@ def _table() -> dict[str, object]:
     return arrays | plain
 
 
-STAND_INS = _table()
+_STAND_INS = _table()
 
 
 class _PlainUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> object:
-        if f"{module}.{name}" not in STAND_INS:
+        if f"{module}.{name}" not in _STAND_INS:
             raise Refused(f"wants {module}.{name}")
-        return STAND_INS[f"{module}.{name}"]
+        return _STAND_INS[f"{module}.{name}"]
 
     def persistent_load(self, pid: object) -> object:
         raise Refused("refers to something outside the file")
@@ -171,8 +171,8 @@ def _shape(shape: object) -> tuple[int, ...]:
 
 _STORAGES = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 # Beside the weights: numbers of numpy such as a best accuracy, sets. They are swallowed, never made.
-SWALLOWED = frozenset(name for name in STAND_INS if name.startswith("numpy."))
-TORCH_GLOBALS = SWALLOWED | {
+SWALLOWED = frozenset(name for name in _STAND_INS if name.startswith("numpy."))
+_TORCH_GLOBALS = SWALLOWED | {
     "collections.OrderedDict",
     "_codecs.encode",
     "torch._utils._rebuild_tensor",
@@ -182,7 +182,7 @@ TORCH_GLOBALS = SWALLOWED | {
     "torch.device",
     *(f"torch.{name}Storage" for name in _STORAGES),
 }
-PLAIN_GLOBALS = frozenset(STAND_INS)
+_PLAIN_GLOBALS = frozenset(_STAND_INS)
 
 _PYTHON2_TEXT = {"STRING", "BINSTRING", "SHORT_BINSTRING"}
 _TEXT = _PYTHON2_TEXT | {"UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"}
@@ -213,7 +213,7 @@ class Findings:
     strange: str = ""  # the first thing that is wrong, apart from names
 
     def refuse_unknown(self, kind: Kind) -> None:
-        allowed = TORCH_GLOBALS if kind.is_torch else PLAIN_GLOBALS
+        allowed = _TORCH_GLOBALS if kind.is_torch else _PLAIN_GLOBALS
         foreign = [name for name in self.names if name not in allowed]
         if foreign:
             raise Refused(f"refused: wants {', '.join(foreign[:3])}{', ...' if foreign[3:] else ''}")
@@ -357,7 +357,7 @@ class Encoder:
             return {"tuple": [self.encode(member, depth) for member in value]}
         if isinstance(value, set | frozenset):
             return {"set": [self.encode(member, depth) for member in value]}
-        if isinstance(value, PickledArray):
+        if isinstance(value, _PickledArray):
             return self.encode(value.value, depth)
         if isinstance(value, np.ndarray):
             return {"array": self._kept(value)} if value.dtype.kind in "biuf" else self.encode(value.tolist(), depth)

@@ -77,10 +77,10 @@ def new_eaf(video: Path, eaf_path: Path, *, date: datetime) -> ElanDocument:
     root.set("VERSION", "3.0")
     root.set(f"{{{_XSI}}}noNamespaceSchemaLocation", "http://www.mpi.nl/tools/elan/EAFv3.0.xsd")
     header = etree.SubElement(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
-    media = etree.SubElement(header, "MEDIA_DESCRIPTOR", MEDIA_URL=xml_text(file_url(video)))
+    media = etree.SubElement(header, "MEDIA_DESCRIPTOR", MEDIA_URL=_xml_text(file_url(video)))
     media.set("MIME_TYPE", _MIME_TYPES.get(video.suffix.lower(), _UNKNOWN_TYPE))
     if relative := _relative_url(video, eaf_path):
-        media.set("RELATIVE_MEDIA_URL", xml_text(relative))
+        media.set("RELATIVE_MEDIA_URL", _xml_text(relative))
     etree.SubElement(header, "PROPERTY", NAME="lastUsedAnnotationId").text = "0"
     etree.SubElement(root, "TIME_ORDER")
     etree.indent(root, space="    ")
@@ -142,10 +142,10 @@ def add_spottings(
     options, odd = options or TierOptions(), Oddities()
     placed = list(_placed(document, spottings, options, odd))
     tree = parse_xml(document.xml, document.where, FormatError)
-    link = chosen_link(document, [one.spotting.type_id for one in placed], options.vocabulary, odd)
-    tiers = NewTiers(name=options.tier, notes=_NOTES, annotator=options.annotator, language=options.language, link=link)
+    link = _chosen_link(document, [one.spotting.type_id for one in placed], options.vocabulary, odd)
+    tiers = _NewTiers(options.tier, _NOTES, options.annotator, options.language, link)
     layers = [[_annotation(one, link, options) for one in layer] for layer in _layers(placed)]
-    TierAdder(tree.getroot(), document, tiers).add(layers)
+    _TierAdder(tree.getroot(), document, tiers).add(layers)
     added = document_of(tree, document.where, odd.lines())
     if len(added.xml) > MAX_XML_BYTES:
         what = f"would grow beyond {readable_size(MAX_XML_BYTES)} with {len(placed):,} spottings"
@@ -158,12 +158,12 @@ def add_glosses(document: ElanDocument, glosses: Iterable[tuple[MillisSpan, str]
     unit = UNITS_MS[document.time_unit]
     media = document.media[0] if document.media else ElanMedia("")
     placed = sorted((media.to_eaf(span), gloss) for span, gloss in glosses)
-    layer = [NewAnnotation(round(span.start / unit), round(span.stop / unit), gloss, "", ()) for span, gloss in placed]
+    layer = [_NewAnnotation(round(span.start / unit), round(span.stop / unit), gloss, "", ()) for span, gloss in placed]
     if any(later.start < earlier.stop for earlier, later in pairwise(layer)):
         raise InputError(document.where, f"glosses of the tier {tier!r} overlap", "give them tiers of their own")
     tree = parse_xml(document.xml, document.where, FormatError)
-    tiers = NewTiers(name=tier, notes=(), annotator="", language="", link=None)
-    TierAdder(tree.getroot(), document, tiers).add([layer])
+    tiers = _NewTiers(tier, (), "", "", None)
+    _TierAdder(tree.getroot(), document, tiers).add([layer])
     return document_of(tree, document.where, ())
 
 
@@ -206,12 +206,12 @@ def _by_sureness(one: _Placed) -> tuple[float, int, int, str, str]:
     return (math.inf if math.isnan(cosine) else -cosine, one.start, one.stop, one.spotting.word, one.spotting.entry_id)
 
 
-def _annotation(one: _Placed, link: VocabularyLink | None, options: TierOptions) -> NewAnnotation:
+def _annotation(one: _Placed, link: _VocabularyLink | None, options: TierOptions) -> _NewAnnotation:
     type_id = one.spotting.type_id
     linked = link.items.get(type_id) if link and type_id else None
     known = linked or (options.vocabulary.item(type_id) if options.vocabulary and type_id else None)
     value = (known.gloss(options.language) if known else "") or one.spotting.word
-    return NewAnnotation(one.start, one.stop, value, type_id if linked else "", _notes(one.spotting))
+    return _NewAnnotation(one.start, one.stop, value, type_id if linked else "", _notes(one.spotting))
 
 
 def _notes(spotting: Spotting) -> tuple[str, str]:
@@ -235,7 +235,7 @@ _GLOSS_TYPE, _NOTE_TYPE = "signspot-gloss", "signspot-note"
 
 
 @dataclass(frozen=True, slots=True)
-class NewAnnotation:
+class _NewAnnotation:
     """An annotation to add, with its time in the unit of the file and one note for each child tier."""
 
     start: int
@@ -245,41 +245,41 @@ class NewAnnotation:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTiers:
+@dataclass(frozen=True, slots=True)
+class _NewTiers:
     """What the new tiers are called and where their glosses come from."""
 
     name: str
     notes: tuple[str, ...]  # the child tiers are called name-note
     annotator: str
     language: str
-    link: VocabularyLink | None
+    link: _VocabularyLink | None
 
 
-class TierAdder:
+class _TierAdder:
     """Adds tiers to one tree; everything else in it stays."""
 
-    def __init__(self, root: etree._Element, document: ElanDocument, tiers: NewTiers) -> None:
+    def __init__(self, root: etree._Element, document: ElanDocument, tiers: _NewTiers) -> None:
         self._root, self._new = root, tiers
-        self._has_cve_ref = version_of(document) >= (2, 8)
-        self._order = RootOrder(root, version_of(document))
+        self._has_cve_ref = _version_of(document) >= (2, 8)
+        self._order = _RootOrder(root, _version_of(document))
         if tiers.link and not tiers.link.new_ecv_url:
             for linked in root.iterchildren("CONTROLLED_VOCABULARY"):
                 if linked.get("CV_ID") == tiers.link.cv_id:
                     self._order.go_after(linked)
         self._last_used = root.find("HEADER/PROPERTY[@NAME='lastUsedAnnotationId']")
-        taken = taken_ids(root)
+        taken = _taken_ids(root)
         last_used = integer(self._last_used.text) if self._last_used is not None else None
         self._newest_id = ""
-        self._annotation_ids = fresh_ids("a", taken, above=last_used or 0)
-        self._slot_ids = fresh_ids("ts", taken)
-        self._reference_ids = fresh_ids("er", taken)
+        self._annotation_ids = _fresh_ids("a", taken, above=last_used or 0)
+        self._slot_ids = _fresh_ids("ts", taken)
+        self._reference_ids = _fresh_ids("er", taken)
         self._references = {
             (ref.get("TYPE", ""), ref.get("VALUE", "")): ref.get("EXT_REF_ID", "")
             for ref in root.iterchildren("EXTERNAL_REF")
         }
 
-    def add(self, layers: Sequence[Sequence[NewAnnotation]]) -> None:
+    def add(self, layers: Sequence[Sequence[_NewAnnotation]]) -> None:
         """Add one tier with its child tiers for each layer; the annotations of a layer must not overlap."""
         slots = self._add_slots([one for layer in layers for one in layer])
         gloss_type, note_type = self._add_gloss_type(), self._add_note_type()
@@ -298,7 +298,7 @@ class TierAdder:
         if self._last_used is not None and newest > (integer(self._last_used.text) or 0):
             self._last_used.text = str(newest)
 
-    def _add_slots(self, annotations: Sequence[NewAnnotation]) -> Iterator[tuple[str, str]]:
+    def _add_slots(self, annotations: Sequence[_NewAnnotation]) -> Iterator[tuple[str, str]]:
         """Add two time slots for each annotation, among the others in order of time as ELAN writes them."""
         order = self._root.find("TIME_ORDER")
         if order is None:
@@ -315,12 +315,12 @@ class TierAdder:
                 value, following = next(existing, (0, None))
             slots[i][end] = next(self._slot_ids)
             slot = etree.Element("TIME_SLOT", TIME_SLOT_ID=slots[i][end], TIME_VALUE=str(time))
-            append(order, slot) if following is None else add_before(following, slot)
+            append(order, slot) if following is None else _add_before(following, slot)
         return ((first, last) for first, last in slots)
 
     def _free_name(self, n_layers: int) -> str:
         taken = {tier.get("TIER_ID") for tier in self._root.iterchildren("TIER")}
-        base, parts = xml_text(self._new.name), ("", *(f"-{note}" for note in self._new.notes))
+        base, parts = _xml_text(self._new.name), ("", *(f"-{note}" for note in self._new.notes))
         names = (base if number == 1 else f"{base}-{number}" for number in itertools.count(1))
         endings = [_ending(number) for number in range(1, n_layers + 1)]
         every = ((name, [f"{name}{part}{end}" for part in parts for end in endings]) for name in names)
@@ -329,7 +329,7 @@ class TierAdder:
     def _tier(self, name: str, linguistic_type: str, parent: str = "") -> etree._Element:
         tier = etree.Element("TIER", TIER_ID=name, LINGUISTIC_TYPE_REF=linguistic_type)
         if self._new.annotator:
-            tier.set("ANNOTATOR", xml_text(self._new.annotator))
+            tier.set("ANNOTATOR", _xml_text(self._new.annotator))
         if parent:
             tier.set("PARENT_REF", parent)
         elif self._new.link and self._has_cve_ref and self._new.language in self._languages():
@@ -341,13 +341,13 @@ class TierAdder:
         declared = (one for one in self._root.iterchildren("LANGUAGE") if self._order.sees(one))
         return {one.get("LANG_ID", "") for one in declared} - {""}
 
-    def _annotate(self, one: NewAnnotation, tiers: Sequence[etree._Element], slots: tuple[str, str]) -> None:
+    def _annotate(self, one: _NewAnnotation, tiers: Sequence[etree._Element], slots: tuple[str, str]) -> None:
         aligned = etree.SubElement(etree.SubElement(tiers[0], "ANNOTATION"), "ALIGNABLE_ANNOTATION")
         annotation_id = self._write(aligned, one.value)
         aligned.set("TIME_SLOT_REF1", slots[0])
         aligned.set("TIME_SLOT_REF2", slots[1])
         if one.cve_id and self._has_cve_ref:
-            aligned.set("CVE_REF", xml_text(one.cve_id))
+            aligned.set("CVE_REF", _xml_text(one.cve_id))
         elif one.cve_id:
             aligned.set("EXT_REF", self._reference("cve_id", one.cve_id))
         for tier, note in zip(tiers[1:], one.notes, strict=True):
@@ -358,14 +358,14 @@ class TierAdder:
     def _write(self, annotation: etree._Element, value: str) -> str:
         self._newest_id = next(self._annotation_ids)
         annotation.set("ANNOTATION_ID", self._newest_id)
-        etree.SubElement(annotation, "ANNOTATION_VALUE").text = xml_text(value)
+        etree.SubElement(annotation, "ANNOTATION_VALUE").text = _xml_text(value)
         return self._newest_id
 
     def _add_gloss_type(self) -> str:
         attributes = {"TIME_ALIGNABLE": "true", "GRAPHIC_REFERENCES": "false"}
         link = self._new.link
         if link:
-            attributes["CONTROLLED_VOCABULARY_REF"] = cv_id = xml_text(link.cv_id)
+            attributes["CONTROLLED_VOCABULARY_REF"] = cv_id = _xml_text(link.cv_id)
             if link.new_ecv_url:
                 reference = self._reference("ecv", link.new_ecv_url)
                 self._order.add(etree.Element("CONTROLLED_VOCABULARY", CV_ID=cv_id, EXT_REF=reference))
@@ -394,7 +394,7 @@ class TierAdder:
 
     def _reference(self, kind: str, value: str) -> str:
         """The id of an EXTERNAL_REF with this value, added if it is not there."""
-        value = xml_text(value)
+        value = _xml_text(value)
         if not self._references.get((kind, value)):
             reference_id = self._references[kind, value] = next(self._reference_ids)
             self._order.add(etree.Element("EXTERNAL_REF", EXT_REF_ID=reference_id, TYPE=kind, VALUE=value))
@@ -440,17 +440,17 @@ _XML_SPACE = " \t\r\n"
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def xml_text(text: str) -> str:
+def _xml_text(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
 
 
-def taken_ids(root: etree._Element) -> set[str]:
+def _taken_ids(root: etree._Element) -> set[str]:
     """Every id that the file gives or uses."""
     elements = root.iter(etree.Element)
     return {one for element in elements for name in _IDS if (ids := element.get(name)) for one in ids.split()}
 
 
-def fresh_ids(prefix: str, taken: set[str], above: int = 0) -> Iterator[str]:
+def _fresh_ids(prefix: str, taken: set[str], above: int = 0) -> Iterator[str]:
     """New ids: the prefix and numbers above all that are in use."""
     numbered = re.compile(re.escape(prefix) + r"([0-9]{1,9})")
     number = max((int(match[1]) for one in taken if (match := numbered.fullmatch(one))), default=0)
@@ -462,7 +462,7 @@ def fresh_ids(prefix: str, taken: set[str], above: int = 0) -> Iterator[str]:
             yield f"{prefix}{number}"
 
 
-class RootOrder:
+class _RootOrder:
     """Where new children of ANNOTATION_DOCUMENT go, also in a file whose own children are not as the schema wants them.
 
     A checker of the schema may stop at the first child that is out of place and look at nothing after it. New elements
@@ -500,7 +500,7 @@ class RootOrder:
         if following is None:
             append(self._root, element)
         else:
-            add_before(following, element)
+            _add_before(following, element)
 
     def _sound(self) -> list[etree._Element] | None:
         """The children before the first that is out of place; None if there is none, or it comes before TIME_ORDER."""
@@ -522,7 +522,7 @@ class RootOrder:
         return not missing and _RANK[tag] >= _RANK.get(before, 0) and not (tag == before and tag in _ONCE)
 
 
-def add_before(sibling: etree._Element, element: etree._Element) -> None:
+def _add_before(sibling: etree._Element, element: etree._Element) -> None:
     """Add an element before its sibling, on a line of its own if the sibling is."""
     element.tail = _layout_before(sibling)
     sibling.addprevious(element)
@@ -563,7 +563,7 @@ _FIRST_VERSION_WITH_ENTRY_IDS = (2, 7)
 
 
 @dataclass(frozen=True, slots=True)
-class VocabularyLink:
+class _VocabularyLink:
     """The vocabulary of a tier; `new_ecv_url` is set if the file does not have it yet."""
 
     cv_id: str
@@ -571,7 +571,7 @@ class VocabularyLink:
     new_ecv_url: str = ""
 
 
-def version_of(document: ElanDocument) -> tuple[int, ...]:
+def _version_of(document: ElanDocument) -> tuple[int, ...]:
     """The EAF version as numbers; 3.0 where it is none."""
     parts = document.format_version.split(".")
     return tuple(int(part) for part in parts) if all(part.isdecimal() and len(part) < 5 for part in parts) else (3, 0)
@@ -590,9 +590,9 @@ def one_list(given: ExternalVocabulary, document: ElanDocument | None) -> Extern
     return replace(given.only(name), warnings=(*given.warnings, said))
 
 
-def chosen_link(
+def _chosen_link(
     document: ElanDocument, type_ids: Sequence[str], given: ExternalVocabulary | None, odd: Oddities
-) -> VocabularyLink | None:
+) -> _VocabularyLink | None:
     """The vocabulary that holds most of the type ids, if it can be linked; otherwise the reason is noted."""
     if not any(type_ids) or (given is None and not document.vocabularies):
         return None
@@ -608,27 +608,27 @@ def chosen_link(
     if not name:
         odd.note("vocabularies without a name, not linked", given.source if given else "of the file")
         return None
-    if version_of(document) < _FIRST_VERSION_WITH_ENTRY_IDS:
+    if _version_of(document) < _FIRST_VERSION_WITH_ENTRY_IDS:
         odd.note("formats without links to vocabulary entries", f"EAF {document.format_version}")
         return None
     if given is None:
-        return VocabularyLink(name, groups[name])
+        return _VocabularyLink(name, groups[name])
     return _link_to_given(document, name, given, groups[name], odd)
 
 
 def _link_to_given(
     document: ElanDocument, name: str, given: ExternalVocabulary, items: Mapping[str, VocabularyItem], odd: Oddities
-) -> VocabularyLink | None:
+) -> _VocabularyLink | None:
     existing = next((cv for cv in document.vocabularies if cv.cv_id == name), None)
     if existing is not None and _is_same(existing, given, items):
-        return VocabularyLink(name, items)
+        return _VocabularyLink(name, items)
     if existing is not None:
         odd.note("vocabularies whose name belongs to another one in this file, not linked", name)
         return None
     if not given.url:
         odd.note("tables that ELAN cannot load as a vocabulary, not linked; give the ECV", given.source)
         return None
-    return VocabularyLink(name, items, given.url)
+    return _VocabularyLink(name, items, given.url)
 
 
 def _is_same(existing: ElanVocabulary, given: ExternalVocabulary, items: Mapping[str, VocabularyItem]) -> bool:
