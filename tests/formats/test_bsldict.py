@@ -349,7 +349,7 @@ def test_an_existing_folder_is_replaced_only_when_asked_and_only_if_it_is_ours(
 
 def test_a_folder_that_cannot_be_is_refused_before_the_pickle_is_read(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for folder, words in (("no/such/place", "does not exist"), ("file", "is no folder"), ("nul\0byte", "cannot be")):
+    for folder, words in (("no/such/place", "does not exist"), ("file", "is not a folder"), ("nul\0byte", "cannot be")):
         with pytest.raises(InputError, match=words):
             import_bsldict(tmp_path / "not there.pkl", tmp_path / folder, overwrite=True)
 

@@ -82,7 +82,7 @@ def test_the_form_before_2_8_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("<ANNOTATION_DOCUMENT/>", "is no ELAN external vocabulary .it is a <ANNOTATION_DOCUMENT> file."),
+        ("<ANNOTATION_DOCUMENT/>", "is not an ELAN external vocabulary .it is a <ANNOTATION_DOCUMENT> file."),
         ("<CV_RESOURCE/>", "holds no entries with an id"),
         ("nothing", "is not an XML file"),
         ("<!DOCTYPE a><CV_RESOURCE/>", "holds a DTD"),

@@ -85,10 +85,10 @@ def test_older_column_names_are_understood(tmp_path: Path) -> None:
         (b"", "has no column 'Signbank ID' .found: none."),
         (b"Gloss,Meaning\nA,B\n", "has no column 'Signbank ID' .found: Gloss, Meaning."),
         (b"Signbank ID,Dataset\n", "holds no rows with a Signbank ID"),
-        (b"Signbank ID\n\x81\x8d\n", "is in no known text encoding: save it as CSV UTF-8"),
+        (b"Signbank ID\n\x81\x8d\n", "is not in a known text encoding: save it as CSV UTF-8"),
         (b"\xff\xfeS\x00i\x00", "has no column 'Signbank ID'"),
-        (b"\xff\xfeS", "is in no known text encoding"),
-        (b"Signbank ID\n" + b"x" * 200_000 + b"\n", "is no readable table"),
+        (b"\xff\xfeS", "is not in a known text encoding"),
+        (b"Signbank ID\n" + b"x" * 200_000 + b"\n", "is not a readable table"),
     ],
 )
 def test_what_is_no_signbank_table_is_refused(tmp_path: Path, content: bytes, message: str) -> None:

@@ -58,11 +58,10 @@ def reliability(
     return Reliability(edges, counts.astype(np.int64), promised, observed)
 
 
-# From evidence to a probability that a sign is there: logistic (Platt) and isotonic fits, and their false alarms.
-#
-# A candidate is a peak of a word's similarity curve. Its evidence is a row of numbers (see EVIDENCE); the fit says how
-# often candidates like it were right where the truth is known. False alarms are counted for each hour of video and
-# each word that is searched for in it: ten words in one hour are ten word-hours.
+# From evidence to a probability that a sign is there: logistic (Platt) and isotonic fits, and their false alarms. A
+# candidate is a peak of a word's similarity curve. Its evidence is a row of numbers (see EVIDENCE); the fit says how
+# often candidates like it were right where the truth is known. False alarms are counted for each hour of video and each
+# word that is searched for in it: ten words in one hour are ten word-hours.
 
 EVIDENCE = ("cosine", "margin to other words", "log windows searched", "log entries")  # the columns
 FEWEST = 200  # candidates of known truth; with fewer, a calibration would be a guess

@@ -51,9 +51,8 @@ class BootstrapOptions:
 
     def __post_init__(self) -> None:
         if self.draws < 1 or not 0 < self.level < 1:
-            raise InputError(
-                "bootstrap", f"{self.draws} draws, level {self.level}", "draw at least once, 0 < level < 1"
-            )
+            what = f"{self.draws} draws, level {self.level}"
+            raise InputError("bootstrap", what, "draw at least once, 0 < level < 1")
 
 
 def mean_interval(

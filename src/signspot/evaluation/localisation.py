@@ -48,7 +48,6 @@ def localisation(found: Ints, annotated: Ints, tolerance: Tolerance = Tolerance(
 
 
 # Detections compared with truth at every threshold: precision, recall, false alarms per hour, spotting by class.
-#
 # Conventions: a detection counts at a threshold when its score is at least the threshold, so equal scores come and go
 # together and no order among them matters. `n_positives` counts the signs there are to find, found or not.
 
@@ -166,12 +165,11 @@ def _class_curves(footage: Sequence[Footage], n_classes: int, tolerance: Toleran
                 yield number, _detection_curve(block[:, number - start], right)
 
 
-# What a search of whole videos would announce: peaks of every word's curve, matched with the annotated signs.
-#
-# A peak is a window that scores higher than every window less than 16 frames before it and no lower than those after
-# it. From the highest down, each peak may claim one annotation of its word within the tolerance, the nearest that is
-# still free; what claims none is a false alarm. Where only some signs are annotated, as in most corpora, signs that
-# nobody annotated count as false alarms too: precision is then a lower bound.
+# What a search of whole videos would announce: peaks of every word's curve, matched with the annotated signs. A peak is
+# a window that scores higher than every window less than 16 frames before it and no lower than those after it. From the
+# highest down, each peak may claim one annotation of its word within the tolerance, the nearest that is still free;
+# what claims none is a false alarm. Where only some signs are annotated, as in most corpora, signs that nobody
+# annotated count as false alarms too: precision is then a lower bound.
 
 _DETECTION_COLUMNS = 32  # classes at once: bounds the memory
 

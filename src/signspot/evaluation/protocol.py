@@ -412,10 +412,9 @@ def protocol_intervals(scores: ProtocolScores, options: BootstrapOptions = Boots
     )
 
 
-# Every pair of a passage and an entry that somebody may want to look at, and the passages most worth a look.
-#
-# Listed are all entries of the annotated word, and whatever else ranks among the first. The margin of a passage is the
-# highest cosine of its own word minus the highest of any other word: positive where the right word comes first.
+# Every pair of a passage and an entry that somebody may want to look at, and the passages most worth a look. Listed are
+# all entries of the annotated word, and whatever else ranks among the first. The margin of a passage is the highest
+# cosine of its own word minus the highest of any other word: positive where the right word comes first.
 
 CaseKind = Literal["clear", "just beaten", "wrong time", "missed"]
 
@@ -501,10 +500,9 @@ def choose_cases(
     return tuple(cases)
 
 
-# Which words a protocol trains on and tests, and what it compares: pure choices on arrays.
-#
-# Paper 4.2 trains on all 1064 words or on 800 of them, and tests on the other 264 either way ("seen", "unseen"). How
-# the 264 were chosen is not said: here they are drawn evenly over the range of frequencies, by a seed.
+# Which words a protocol trains on and tests, and what it compares: pure choices on arrays. Paper 4.2 trains on all 1064
+# words or on 800 of them, and tests on the other 264 either way ("seen", "unseen"). How the 264 were chosen is not
+# said: here they are drawn evenly over the range of frequencies, by a seed.
 
 _N_UNSEEN = 264  # Paper 4.2
 TEST_CONFIDENCE = 0.9  # Paper 4.1: of the automatic labels that passages are tested on

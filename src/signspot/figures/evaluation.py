@@ -124,10 +124,8 @@ def _png(figure: Figure) -> bytes:
     return written.getvalue()
 
 
-# The figure of one example: the sign as it was filmed, its dictionary clip, and similarity over time per method.
-#
-# As in the paper's figures, a curve stands for a dictionary clip of the word, and a bar marks where the word is
-# signed.
+# The figure of one example: the sign as it was filmed, its dictionary clip, and similarity over time per method. As in
+# the paper's figures, a curve stands for a dictionary clip of the word, and a bar marks where the word is signed.
 
 # In inches.
 _WIDTH, _LEFT, _RIGHT, _TOP, _STRIP, _PANEL, _GAP, _BOTTOM = 9.0, 0.65, 0.7, 0.3, 0.85, 1.25, 0.52, 0.5

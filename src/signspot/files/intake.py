@@ -93,10 +93,9 @@ def unreadable(path: Path, error: OSError) -> FormatError:
     return FormatError(path, f"cannot be read ({error.strerror or error})", "check the file and its permissions")
 
 
-# Files under one folder, for manifests and listings that may come from elsewhere.
-#
-# Nothing outside the folder is ever reached: absolute paths, "..", web addresses and links that lead out are refused.
-# Names are compared in Unicode form NFC, because macOS and Linux store the same name in different bytes.
+# Files under one folder, for manifests and listings that may come from elsewhere. Nothing outside the folder is ever
+# reached: absolute paths, "..", web addresses and links that lead out are refused. Names are compared in Unicode form
+# NFC, because macOS and Linux store the same name in different bytes.
 
 # What is taken for a video in a folder or a list: the usual names of every container that is read (README, Formats).
 _VIDEO_SUFFIXES = frozenset(

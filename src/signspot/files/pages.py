@@ -1,8 +1,7 @@
 """HTML pages that need nothing from anywhere: reports, pairs of signs, dictionaries.
 
-One builder makes them all. A text becomes part of a page only through `_tag`, which escapes it: it is shown as it is
-and never run. The policy of a page forbids any connection. Pictures are inside the page or, of a dictionary, beside it
-and loaded when they come into view, so that ten thousand clips open at once.
+Text enters a page only through `_tag`, which escapes it. The policy of a page forbids any connection. Pictures are
+inside the page or, of a dictionary, beside it and loaded when they come into view: ten thousand clips open at once.
 """
 
 from __future__ import annotations

@@ -211,9 +211,8 @@ def read_manifest(path: Path, kind: str) -> dict[str, object]:
     """A JSON manifest of ours: {"format": kind, "version": 1, ...}."""
     content = read_json(path)
     if not isinstance(content, dict) or content.get("format") != kind:
-        raise FormatError(
-            path, f'is not a manifest: its "format" is not {kind!r}', "name a manifest that signspot wrote"
-        )
+        what = f'is not a manifest: its "format" is not {kind!r}'
+        raise FormatError(path, what, "name a manifest that signspot wrote")
     if content.get("version") != 1 or content["version"] is True:
         what = f"is of version {str(content.get('version'))[:20]}, this program reads version 1"
         raise FormatError(path, what, "use a newer signspot")
@@ -232,7 +231,6 @@ def _header(cells: list[str], path: Path, fields: Fields) -> list[str]:
 
 
 # CSV as spreadsheets read it best: RFC 4180 in UTF-8 with a byte order mark, and no cell that runs as a formula.
-#
 # Without the mark Excel shows mojibake; pandas and R skip it. A text that a spreadsheet would run as a formula gets a
 # leading apostrophe, which reading takes away again.
 

@@ -33,10 +33,9 @@ from signspot.formats.wlasl import Box
 from signspot.stores.dictionary import write_dictionary_manifest
 from signspot.stores.entries import FEATURES_FILE, EntryFeatures, FeatureSet, write_entry_features
 
-# What BSLDict says about each of its clips, beyond what our entries hold: bsldict.json beside the manifest.
-#
-# The file keeps the released field names and values. `BslDictRecord` is the typed view: boxes as fractions of the
-# picture, trims as half-open frames at 25 per second (the release counts both ends in).
+# What BSLDict says about each of its clips, beyond what our entries hold: bsldict.json beside the manifest. The file
+# keeps the released field names and values. `BslDictRecord` is the typed view: boxes as fractions of the picture, trims
+# as half-open frames at 25 per second (the release counts both ends in).
 
 RECORDS_FILE = "bsldict.json"
 _FORMAT = "signspot-bsldict"
@@ -44,34 +43,23 @@ _Read = TypeVar("_Read")
 
 # Our name of each field, and the released one.
 _TEXTS = {
-    "letter": "letter_db",
-    "sign_text_original": "sign_text_orig_db",
-    "sign_text": "sign_text_db",
-    "how_to": "how_to_db",
-    "source_site": "source_site_db",
-    "download_method": "download_method_db",
+    "letter": "letter_db", "sign_text_original": "sign_text_orig_db", "sign_text": "sign_text_db",
+    "how_to": "how_to_db", "source_site": "source_site_db", "download_method": "download_method_db",
     "upload_date": "upload_date_db",
-}
+}  # fmt: skip
 _PATTERNS = {
     "sign_link": ("sign_link_db", re.compile(r"(https?:/)?/[^\s\"<>`\\]{1,1999}")),
     "video_link": ("video_link_db", re.compile(r"https?://[^\s\"<>`\\]{1,1999}")),
     "youtube_id": ("youtube_identifier_db", re.compile("[A-Za-z0-9_-]{1,32}")),
 }
 _NUMBERS = {
-    "word_id": "word_id",
-    "page": "page_db",
-    "sign": "sign_cnt_db",
-    "version": "version_cnt_db",
-    "video_in_version": "video_cnt_in_version_db",
-    "video_in_sign": "video_cnt_in_sign_db",
-}
+    "word_id": "word_id", "page": "page_db", "sign": "sign_cnt_db", "version": "version_cnt_db",
+    "video_in_version": "video_cnt_in_version_db", "video_in_sign": "video_cnt_in_sign_db",
+}  # fmt: skip
 _LISTS = {
-    "alternative_words": "alternative_words",
-    "see_also": "see_also_db",
-    "similar": "similar_items_db",
-    "categories": "categories_db",
-    "within_category": "within_this_cat_db",
-}
+    "alternative_words": "alternative_words", "see_also": "see_also_db", "similar": "similar_items_db",
+    "categories": "categories_db", "within_category": "within_this_cat_db",
+}  # fmt: skip
 _FACTS = {"original": "videos_original", "resampled": "videos_360h_25fps"}
 _NEEDED = ("name", "word")
 _NOTHING: tuple[str, ...] = ()

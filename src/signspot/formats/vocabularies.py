@@ -184,7 +184,7 @@ def read_ecv(path: Path) -> ExternalVocabulary:
     """Read every list of an external vocabulary; entries without an id are left out with a warning."""
     root = parse_xml(read_whole(path, MAX_XML_BYTES), path, FormatError).getroot()
     if root.tag != "CV_RESOURCE":
-        raise FormatError(path, f"is no ELAN external vocabulary (it is a <{root.tag}> file)", "give the .ecv file")
+        raise FormatError(path, f"is not an ELAN external vocabulary (it is a <{root.tag}> file)", "give the .ecv file")
     odd = Oddities()
     refs = {ref.get("EXT_REF_ID", ""): ref.get("VALUE", "") for ref in root.iter("EXTERNAL_REF")}
     items = tuple(_with_ids(root, refs, odd))
@@ -256,7 +256,7 @@ def read_signbank(path: Path) -> ExternalVocabulary:
     try:
         rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text)))
     except csv.Error as error:
-        raise FormatError(path, f"is no readable table ({error})", "export it again from the SignBank") from error
+        raise FormatError(path, f"is not a readable table ({error})", "export it again from the SignBank") from error
     header = rows[0] if rows else []
     columns = _Columns.of(header)
     if columns is None:
@@ -306,18 +306,11 @@ def _items(rows: Sequence[Sequence[str]], columns: _Columns, odd: Oddities) -> I
             odd.note("rows whose Signbank ID occurs before, left out", f"row {number}: {type_id}")
         else:
             first_row[type_id] = number
-            yield _item(row, type_id, columns)
-
-
-def _item(row: Sequence[str], type_id: str, columns: _Columns) -> VocabularyItem:
-    glosses = tuple(LocalGloss(language, _cell(row, column)) for language, column in columns.glosses)
-    senses = (f"{language}: {_cell(row, column)}" for language, column in columns.senses if _cell(row, column))
-    return VocabularyItem(
-        type_id=type_id,
-        glosses=tuple(gloss for gloss in glosses if gloss.text),
-        description="; ".join(senses),
-        vocabulary=_cell(row, columns.dataset) if columns.dataset is not None else "",
-    )
+            glosses = (LocalGloss(language, _cell(row, column)) for language, column in columns.glosses)
+            told = tuple(gloss for gloss in glosses if gloss.text)
+            senses = (f"{language}: {_cell(row, at)}" for language, at in columns.senses if _cell(row, at))
+            dataset = _cell(row, columns.dataset) if columns.dataset is not None else ""
+            yield VocabularyItem(type_id=type_id, glosses=told, description="; ".join(senses), vocabulary=dataset)
 
 
 def _cell(row: Sequence[str], column: int) -> str:
@@ -342,4 +335,4 @@ def _decoded(data: bytes, path: Path) -> str:
             return data.decode(encoding)
         except UnicodeDecodeError:
             continue
-    raise FormatError(path, "is in no known text encoding", "save it as CSV UTF-8")
+    raise FormatError(path, "is not in a known text encoding", "save it as CSV UTF-8")

@@ -1,9 +1,8 @@
 """Telling copies of one recording from other recordings of the same person: a signature of what changes in a clip.
 
-Clips of a dictionary share their signer, their clothes and their wall; whole pictures of different signs look alike. So
-what stays the same all through the clip is taken away first. One half of a signature is of the whole clip: copies that
-were scaled or compressed again keep it. The other is of the part that moves: copies that were cut a few frames earlier
-or later keep that. Mirrored, cropped or slowed copies keep neither.
+Clips of one signer look alike as pictures, so what stays the same all through the clip is subtracted first. One half of
+a signature is of the whole clip (kept by scaled or recompressed copies), the other of the part that moves (kept by
+copies that were cut a few frames earlier or later). Mirrored, cropped or slowed copies keep neither.
 """
 
 from __future__ import annotations
@@ -86,12 +85,10 @@ def _mean(greys: FloatArray, start: float, stop: float) -> FloatArray:
     return np.asarray(np.tensordot(shares / shares.sum(), greys, axes=1).astype(np.float32))
 
 
-# Which clips of a dictionary seem to show the same person, by their faces: a help for whoever fills in the signers.
-#
-# A vector of a face identifies a person as a fingerprint does. So nothing here runs unless it is asked for, the
-# vectors live in memory only and are never written, and a group has a number, never a name: who it is, a person
-# decides. Faces are found with dlib's detector and compared with its network, both inside the packages of the extra
-# `faces`.
+# Which clips of a dictionary seem to show the same person, by their faces: a help for whoever fills in the signers. A
+# vector of a face identifies a person as a fingerprint does. So nothing here runs unless it is asked for, the vectors
+# live in memory only and are never written, and a group has a number, never a name: who it is, a person decides. Faces
+# are found with dlib's detector and compared with its network, both inside the packages of the extra `faces`.
 
 _LOOKS = 3  # frames of a clip
 _WEIGHTS = "face_recognition_models"

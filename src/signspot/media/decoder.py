@@ -313,11 +313,10 @@ class Decoder:
         return EnvironmentProblem(self._path, what, "scale the video down first")
 
 
-# Which picture is shown at which 25 fps tick: pure arithmetic on timestamps, no video.
-#
-# All times are milliseconds. Pictures arrive in the order in which the decoder shows them, with the timestamps the
-# file claims; `_straightened` turns these into times that never decrease, and `at_ticks` picks one picture for every
-# tick. Both look one picture ahead and no further, so that a video of any length needs the same memory.
+# Which picture is shown at which 25 fps tick: pure arithmetic on timestamps, no video. All times are milliseconds.
+# Pictures arrive in the order in which the decoder shows them, with the timestamps the file claims; `_straightened`
+# turns these into times that never decrease, and `at_ticks` picks one picture for every tick. Both look one picture
+# ahead and no further, so that a video of any length needs the same memory.
 
 Content = TypeVar("Content")
 

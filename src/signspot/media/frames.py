@@ -205,10 +205,9 @@ def _smoothly_scaled(pixels: Pixels, shape: FrameShape) -> Pixels:
     return np.array(scaled)  # writable, unlike a view of the image
 
 
-# Which frames of a dictionary video make a clip: 16 of them, at a random speed and a random shift (Paper 3.2).
-#
-# The paper gives neither the number of clips nor the ranges; ours are those of docs/deviations.md. A video shorter
-# than a clip is filled up with its last frame.
+# Which frames of a dictionary video make a clip: 16 of them, at a random speed and a random shift (Paper 3.2). The
+# paper gives neither the number of clips nor the ranges; ours are those of docs/deviations.md. A video shorter than a
+# clip is filled up with its last frame.
 
 MAX_SPEED = 4.0  # a sign shown faster than this is no longer that sign
 

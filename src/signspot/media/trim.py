@@ -169,10 +169,9 @@ def _trimmed(motion: Floats, high: float, low: float, margin: int) -> Trim:
     return Trim(kept, n_frames)
 
 
-# How much moves where: the change between neighbouring frames on a coarse grid of blocks.
-#
-# What changes everywhere at once is no motion: a fade is explained by one gain and one offset for the whole picture,
-# and the noise of a camera or a codec by the block in the middle of all blocks of the same frame.
+# How much moves where: the change between neighbouring frames on a coarse grid of blocks. What changes everywhere at
+# once is no motion: a fade is explained by one gain and one offset for the whole picture, and the noise of a camera or
+# a codec by the block in the middle of all blocks of the same frame.
 
 _SHORT_SIDE = 72  # pixels of the small grey picture that is compared
 _BLOCK = 4  # pixels of the small picture

@@ -87,9 +87,8 @@ class ReadReport:
     warnings: tuple[str, ...]
 
 
-# Opening a file that should be a video: read-only, never blocking, and saying what else it is.
-#
-# The decoder gets an open file, not a name: no name can be taken for an address, an option or a list of other files.
+# Opening a file that should be a video: read-only, never blocking, and saying what else it is. The decoder gets an open
+# file, not a name: no name can be taken for an address, an option or a list of other files.
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # pathlib has already folded "//" to "/"
 _CHUNK = 1 << 20
@@ -100,34 +99,21 @@ _PLAYLIST = ("is a playlist, not a video", "give the video file it points to")
 _PAGE = ("is a web page, not a video: perhaps a download that failed", "download the video again")
 _ARCHIVE = ("is an archive, not a video", "unpack it and give the video inside")
 
-_SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", STILL_IMAGE),
-    (b"\xff\xd8\xff", STILL_IMAGE),
-    (b"BM", STILL_IMAGE),
-    (b"II*\0", STILL_IMAGE),
-    (b"MM\0*", STILL_IMAGE),
-    (b"8BPS", STILL_IMAGE),
-    (b"ID3", _SOUND),
-    (b"fLaC", _SOUND),
-    (b"PK\x03\x04", _ARCHIVE),
-    (b"\x1f\x8b", _ARCHIVE),
-    (b"7z\xbc\xaf", _ARCHIVE),
-    (b"Rar!", _ARCHIVE),
-    (b"%PDF", ("is a PDF document, not a video", "give the video file")),
-)
+_SIGNATURES = {
+    STILL_IMAGE: (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"BM", b"II*\0", b"MM\0*", b"8BPS"),
+    _SOUND: (b"ID3", b"fLaC"),
+    _ARCHIVE: (b"PK\x03\x04", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!"),
+    ("is a PDF document, not a video", "give the video file"): (b"%PDF",),
+}
 _RIFF_KINDS = {b"WEBP": STILL_IMAGE, b"WAVE": _SOUND}
 _STILL_BRANDS = {b"heic", b"heix", b"mif1", b"avif"}
-_TEXTS = (
-    (b"#extm3u", _PLAYLIST),
-    (b"ffconcat", _PLAYLIST),
-    (b"[playlist]", _PLAYLIST),
-    (b"<smil", _PLAYLIST),
-    (b"<mpd", _PLAYLIST),
-    (b"<?xml", _PLAYLIST),
-    (b"<!doctype html", _PAGE),
-    (b"<html", _PAGE),
-    (b"version https://git-lfs", ("is a Git LFS pointer, not the video itself", "fetch the video with `git lfs pull`")),
-)
+_TEXTS = {
+    _PLAYLIST: (b"#extm3u", b"ffconcat", b"[playlist]", b"<smil", b"<mpd", b"<?xml"),
+    _PAGE: (b"<!doctype html", b"<html"),
+    ("is a Git LFS pointer, not the video itself", "fetch the video with `git lfs pull`"): (
+        b"version https://git-lfs",
+    ),
+}
 
 
 def open_media(path: Path) -> io.FileIO:
@@ -185,15 +171,14 @@ def unreadable(path: Path, error: OSError | ValueError) -> VideoError:
 
 def _other_kind(head: bytes) -> tuple[str, str] | None:
     """What the first bytes of a file are, and what to do, if they cannot be a video."""
-    for signature, kind in _SIGNATURES:
-        if head.startswith(signature):
-            return kind
+    if kind := next((kind for kind, starts in _SIGNATURES.items() if head.startswith(starts)), None):
+        return kind
     if head.startswith(b"RIFF"):
         return _RIFF_KINDS.get(head[8:12])
     if head[4:8] == b"ftyp" and head[8:12] in _STILL_BRANDS:
         return STILL_IMAGE
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
-    return next((kind for start, kind in _TEXTS if text.startswith(start)), None)
+    return next((kind for kind, starts in _TEXTS.items() if text.startswith(starts)), None)
 
 
 # What a video claims about its length, what was found, and how to say that a part is missing.
@@ -279,9 +264,8 @@ def _pictures_end_ms(name: str, stream: VideoStream) -> float | None:
     return None
 
 
-# How much of a file is there: containers say how many bytes they hold, and a cut file holds fewer.
-#
-# Decoders are silent about most cuts: a transport stream, a Matroska file or a fragmented MP4 simply ends earlier.
+# How much of a file is there: containers say how many bytes they hold, and a cut file holds fewer. Decoders are silent
+# about most cuts: a transport stream, a Matroska file or a fragmented MP4 simply ends earlier.
 
 _MOST_BOXES = 2_000_000
 _FIRST_BOXES = {b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pnot", b"sidx"}

@@ -137,9 +137,8 @@ def _explained(path: Path) -> Iterator[None]:
         raise EnvironmentProblem(path, what, "check that the disk has space and try again") from error
 
 
-# Stretches cut out of a video, as clips of their own and as small pictures, in one pass over the video.
-#
-# A clip begins at 0:00 and keeps the distances in time between its pictures. The video itself is only read.
+# Stretches cut out of a video, as clips of their own and as small pictures, in one pass over the video. A clip begins
+# at 0:00 and keeps the distances in time between its pictures. The video itself is only read.
 
 _ROUNDING_MS = 0.5  # times of spans are whole milliseconds
 LONGEST_MS = 120_000  # of one stretch: a sign is shorter, and its pictures are held in memory

@@ -158,11 +158,10 @@ def _arranged(tensor: Tensor) -> Tensor:
     return tensor if layout is None else tensor.contiguous(memory_format=layout)
 
 
-# A PyTorch network as an OpenVINO model.
-#
-# The network runs once, on stand-ins for tensors that have a shape but no numbers, and every operation on the way
-# becomes its counterpart. OpenVINO's own converter goes through `torch.export`, which takes 100 MB and seconds before
-# it begins. Only what the networks of this package use is known here; anything else raises.
+# A PyTorch network as an OpenVINO model. The network runs once, on stand-ins for tensors that have a shape but no
+# numbers, and every operation on the way becomes its counterpart. OpenVINO's own converter goes through `torch.export`,
+# which takes 100 MB and seconds before it begins. Only what the networks of this package use is known here; anything
+# else raises.
 
 Node = Any  # of OpenVINO, which has no types
 _Shape = tuple[int, ...]

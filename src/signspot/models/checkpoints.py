@@ -1,9 +1,7 @@
 """Models on disk: one .safetensors file with its model card inside; pickles of others are brought over once, checked.
 
-Weights are named as in the released checkpoints: `i3d.` for that trunk, `mlp.` for the head; also `s3d.` and
-`landmark.`, which only our own models have. The card lies in the header
-of the file with a checksum of its own, and holds the checksum of the weights: safetensors itself does not notice a
-flipped bit.
+Weights are named as in the released checkpoints: `i3d.` (the trunk), `mlp.` (the head); ours also `s3d.`, `landmark.`.
+The card has a checksum of its own and holds that of the weights: safetensors itself does not notice a flipped bit.
 """
 
 from __future__ import annotations

@@ -238,10 +238,9 @@ def _normalisation(preprocessing: Mapping[str, Setting]) -> Normalisation:
     return Normalisation((mean, mean, mean), (std, std, std))
 
 
-# An embedder whose answers can be computed by hand: a clip is its mean colour.
-#
-# It knows nothing about signing. It stands behind the Embedder protocol so that the whole path, from a file to a
-# finding, can be shown, tested and timed without a trained model.
+# An embedder whose answers can be computed by hand: a clip is its mean colour. It knows nothing about signing. It
+# stands behind the Embedder protocol so that the whole path, from a file to a finding, can be shown, tested and timed
+# without a trained model.
 
 
 class ColourEmbedder:

@@ -16,9 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# What the video networks are built of: "same" padding, convolution units, pools, batch norm per domain.
-#
-# Maps are (B, channels, T, H, W) float tensors; kernels and strides are (time, height, width).
+# What the video networks are built of: "same" padding, convolution units, pools, batch norm per domain. Maps are (B,
+# channels, T, H, W) float tensors; kernels and strides are (time, height, width).
 
 _Triple = tuple[int, int, int]
 
@@ -306,10 +305,9 @@ class InceptionTrunk(nn.Module):
         return outputs
 
 
-# I3D: Inception-v1 with every kernel inflated in time (Paper 3.2; Carreira and Zisserman 2017).
-#
-# The names of its parameters are those of the released checkpoints, so a released state loads as it is. Only
-# `domains > 1` changes them: `bn.weight` becomes `bn.0.weight`, `bn.1.weight`, ... (see `layers.copied_to_domains`).
+# I3D: Inception-v1 with every kernel inflated in time (Paper 3.2; Carreira and Zisserman 2017). The names of its
+# parameters are those of the released checkpoints, so a released state loads as it is. Only `domains > 1` changes them:
+# `bn.weight` becomes `bn.0.weight`, `bn.1.weight`, ... (see `layers.copied_to_domains`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,10 +322,9 @@ class I3D(InceptionTrunk):
         super().__init__(config or I3DConfig(), ConvUnit)
 
 
-# S3D: I3D with each k x k x k convolution split into space, then time (Paper App. B.7; Xie et al. 2018).
-#
-# `gated` makes it S3D-G: every branch, and the last convolution before the first Inception block, is weighted
-# channel by channel by a sigmoid of its own average. The paper names S3D, so gating is off unless asked for.
+# S3D: I3D with each k x k x k convolution split into space, then time (Paper App. B.7; Xie et al. 2018). `gated` makes
+# it S3D-G: every branch, and the last convolution before the first Inception block, is weighted channel by channel by a
+# sigmoid of its own average. The paper names S3D, so gating is off unless asked for.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,10 +377,8 @@ def _unit(shape: _UnitShape, gated: bool) -> nn.Module:
     return _GatedUnit(unit, shape.outputs) if gated and shape.ends_branch else unit
 
 
-# Networks for use only: batch norm folded into the convolutions it follows.
-#
-# At the time of use a batch norm is one factor and one term per channel, so the convolution can take both over. The
-# numbers stay the same up to rounding.
+# Networks for use only: batch norm folded into the convolutions it follows. At the time of use a batch norm is one
+# factor and one term per channel, so the convolution can take both over. The numbers stay the same up to rounding.
 
 Network = TypeVar("Network", bound=nn.Module)
 

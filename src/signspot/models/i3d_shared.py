@@ -12,11 +12,8 @@ kinds here. In a window the kinds are
 A kind is computed once per position and joined to the windows it belongs to. The first two convolutions in time are
 split into their taps, because a convolution is linear: F = P1 + P2 + P3 + P4 and so on below. Every product of a weight
 and a number is computed once, whatever the batches; only the order of sums differs from the windowed network. From the
-convolutions in time of Mixed_3b on, windows are computed by themselves (`windows.py`): even those of Mixed_3b, whose
-inputs are shared, take fewer products in this way, 12 for 8 places instead of 16.
-
-Positions are the frames at which a window may start: every frame for stride 1, every second for stride 2. Larger
-strides share too little to be worth it.
+convolutions in time of Mixed_3b on, windows are computed by themselves: 12 products for 8 places instead of 16.
+Positions are the frames at which a window may start. Strides above 2 share too little to be worth it.
 """
 
 from __future__ import annotations
@@ -258,13 +255,12 @@ def _total(maps: list[Tensor]) -> Tensor:
     return total
 
 
-# What an I3D computes for each window by itself: Mixed_3b from its convolutions in time on, and all later stages.
-#
-# The maps of a window are a list, one (windows, channels, height, width) for each place in time. A convolution of
-# three taps in time takes three products of maps and weights for each place. Here it takes 6 for 4 places, or 4 for 2:
-# the maps of neighbouring places are added up in several ways, each sum meets weights that were added up to match, and
-# sums of the products are the outputs (Winograd's short convolutions, which Lavin and Gray 2016 use in space). Nothing
-# is left out: only the order of sums differs, and errors stay those of float32.
+# What an I3D computes for each window by itself: Mixed_3b from its convolutions in time on, and all later stages. The
+# maps of a window are a list, one (windows, channels, height, width) for each place in time. A convolution of three
+# taps in time takes three products of maps and weights for each place. Here it takes 6 for 4 places, or 4 for 2: the
+# maps of neighbouring places are added up in several ways, each sum meets weights that were added up to match, and sums
+# of the products are the outputs (Winograd's short convolutions, which Lavin and Gray 2016 use in space). Nothing is
+# left out: only the order of sums differs, and errors stay those of float32.
 
 _FIRST_STAGE = "Mixed_3b"
 PLACES = 8  # of a window, after the first convolution

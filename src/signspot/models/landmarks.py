@@ -1,8 +1,7 @@
 """Landmarks as a network wants them: the parts of a frame, the mirror image, and the body's own coordinates.
 
-A frame is 258 numbers in the MediaPipe layout: pose 33 x (x, y, z, visibility), left hand 21 x (x, y, z), right hand
-21 x (x, y, z). A part that was not detected is all zeros; a part that holds a number that is not finite counts as not
-detected. x and y are expected in one unit: where y is in picture heights, x is in picture heights too.
+For the 258 numbers of a frame see `domain.landmarks`. A part that was not detected is all zeros; one with a number that
+is not finite counts as not detected. x and y are expected in one unit, such as picture heights.
 """
 
 from __future__ import annotations
@@ -194,7 +193,6 @@ def _mean_where(values: Tensor, chosen: Tensor) -> Tensor:
 
 
 # What the landmark encoder is told about each frame: hand shapes, hand places, the body, and how they relate.
-#
 # Everything is in body coordinates (see `body`). A hand is described as a right hand, so that one network reads both:
 # the left hand arrives mirrored. Gaps of a hand are bridged; where it was not found, the wrist of the pose stands in.
 
@@ -290,12 +288,11 @@ def _length(vectors: Tensor) -> Tensor:
     return torch.linalg.vector_norm(vectors + _TINY, dim=-1)  # type: ignore[no-any-return]
 
 
-# A small trunk over landmarks instead of pixels: windows of 16 frames -> embedding 1024.
-#
-# Each frame is described in the body's own coordinates (see `landmark_numbers`): the shape of each hand, whatever its
-# size, the place of each hand, the body, and how far hands and face are apart. Gaps in a hand are bridged; a hand that
-# is never found becomes a learned vector. Convolutions in time see the motion, a small transformer the order. The
-# embedding does not change when the signer moves in the picture or the picture is scaled.
+# A small trunk over landmarks instead of pixels: windows of 16 frames -> embedding 1024. Each frame is described in the
+# body's own coordinates (see `landmark_numbers`): the shape of each hand, whatever its size, the place of each hand,
+# the body, and how far hands and face are apart. Gaps in a hand are bridged; a hand that is never found becomes a
+# learned vector. Convolutions in time see the motion, a small transformer the order. The embedding does not change when
+# the signer moves in the picture or the picture is scaled.
 
 _KERNEL = 5  # frames
 

@@ -129,17 +129,14 @@ def _stated_rate(frames: re.Match[str], words: str) -> float:
     return rate
 
 
-# TTML and its relatives: EBU-TT, EBU-TT-D, IMSC, SMPTE-TT, DFXP.
-#
-# ttconv reads the time expressions (clock times, frames, ticks, SMPTE time codes with dropped frames); the shorter
-# ones that many programs write, as in SMIL (20.841, 1:01.982) or with a comma, are brought into its form first. The
-# elements are walked here, in one pass over a tree that came through `safe_xml`. A paragraph is a cue; where its spans
-# have times of their own, spans that overlap stay together and others become cues of their own. Older namespaces are
-# read alike.
-#
-# Times inside a timed element count from its begin. Programs that do not know this count all from the start of the
-# film; a file is taken for one of theirs if, by the standard, something would begin after the end of what it is in,
-# and so never be shown, while counted from the start all have their place.
+# TTML and its relatives: EBU-TT, EBU-TT-D, IMSC, SMPTE-TT, DFXP. ttconv reads the time expressions (clock times,
+# frames, ticks, SMPTE time codes with dropped frames); the shorter ones that many programs write, as in SMIL (20.841,
+# 1:01.982) or with a comma, are brought into its form first. The elements are walked here, in one pass over a tree that
+# came through `safe_xml`. A paragraph is a cue; where its spans have times of their own, spans that overlap stay
+# together and others become cues of their own. Older namespaces are read alike. Times inside a timed element count from
+# its begin. Programs that do not know this count all from the start of the film; a file is taken for one of theirs if,
+# by the standard, something would begin after the end of what it is in, and so never be shown, while counted from the
+# start all have their place.
 
 _PARAMETERS = "{http://www.w3.org/ns/ttml#parameter}"
 _CONTAINERS = ("body", "div", "p", "span")
@@ -374,10 +371,9 @@ def _grouped(runs: list[_Run]) -> list[list[_Run]]:
     return groups
 
 
-# EBU STL (EBU Tech 3264): the binary subtitles of broadcasters, 1,024 bytes of header and blocks of 128 bytes.
-#
-# Time codes and the ISO 6937 alphabet are ttconv's; the blocks are read here, one by one, so that a damaged block
-# costs one cue with a warning and not the file, comments stay out, and a set of cumulative lines becomes one cue.
+# EBU STL (EBU Tech 3264): the binary subtitles of broadcasters, 1,024 bytes of header and blocks of 128 bytes. Time
+# codes and the ISO 6937 alphabet are ttconv's; the blocks are read here, one by one, so that a damaged block costs one
+# cue with a warning and not the file, comments stay out, and a set of cumulative lines becomes one cue.
 
 _HEADER_BYTES = 1024
 _BLOCK = struct.Struct("<BHBB4B4BBBB112s")

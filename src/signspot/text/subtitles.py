@@ -447,11 +447,10 @@ def _leave_out(loser: _Placed, winner: _Placed, warnings: _Warnings) -> None:
         warnings.left_out(cue, f"overlaps cue {winner.cues[0].number}", "they overlap another")
 
 
-# What a cue says, without how it is shown: no tags, codes, speaker names, sounds or invisible characters.
-#
-# Sung words are kept, the notes around them are not. A description in brackets is dropped if it is written in capitals
-# or begins or ends with a known sound; a short abbreviation after other words, as in "World Service (BBC)", is kept.
-# HamNoSys (private use area) and SignWriting pass through untouched. Every pattern is bounded or linear.
+# What a cue says, without how it is shown: no tags, codes, speaker names, sounds or invisible characters. Sung words
+# are kept, the notes around them are not. A description in brackets is dropped if it is written in capitals or begins
+# or ends with a known sound; a short abbreviation after other words, as in "World Service (BBC)", is kept. HamNoSys
+# (private use area) and SignWriting pass through untouched. Every pattern is bounded or linear.
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<[\d:.]{1,20}>|\{\\[^{}]*\}")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -525,10 +524,9 @@ def _without_speaker(line: str) -> str:
     return rest[label.end() :] if is_marked or is_role or is_name else rest
 
 
-# Bytes of a subtitle file -> text, whatever program wrote them. Never fails, and says when it had to guess.
-#
-# In this order: the encoding the user names, a byte order mark, UTF-16 recognised by its zero bytes, UTF-8 (also with
-# a few damaged bytes), a guess. The guess is windows-1252 where that reads as Latin text, since the statistics of
+# Bytes of a subtitle file -> text, whatever program wrote them. Never fails, and says when it had to guess. In this
+# order: the encoding the user names, a byte order mark, UTF-16 recognised by its zero bytes, UTF-8 (also with a few
+# damaged bytes), a guess. The guess is windows-1252 where that reads as Latin text, since the statistics of
 # charset-normalizer confuse it with its neighbours on short files; for other scripts charset-normalizer decides.
 
 # UTF-32 first: its mark starts with the one of UTF-16.

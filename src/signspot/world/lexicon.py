@@ -149,11 +149,10 @@ def _second_language(
     return other, tuple(friends)
 
 
-# What signs are made of: handshapes, locations, orientations and paths, and the forms they combine to.
-#
-# Everything is told for the dominant hand of a right-hander; the other hand is its mirror image. Body coordinates: the
-# unit is the signer's shoulder width, the origin lies between the shoulders, x grows to the signer's left (the right
-# of the picture), y grows downward, z grows away from the camera. Angles are in radians unless a name says degrees.
+# What signs are made of: handshapes, locations, orientations and paths, and the forms they combine to. Everything is
+# told for the dominant hand of a right-hander; the other hand is its mirror image. Body coordinates: the unit is the
+# signer's shoulder width, the origin lies between the shoulders, x grows to the signer's left (the right of the
+# picture), y grows downward, z grows away from the camera. Angles are in radians unless a name says degrees.
 
 _T = TypeVar("_T")
 
@@ -342,11 +341,9 @@ def _other(rng: np.random.Generator, options: tuple[str, ...], than: str) -> str
     return _pick(rng, tuple(option for option in options if option != than))
 
 
-# The English words of the world: plain ones by kind, and two-word names made of them.
-#
-# The list was written for this world, so it is the same everywhere and belongs to nobody else. About a thousand plain
-# words (lemmas) stand before thousands of compounds such as "school-teacher": the frequent words of a language are
-# short.
+# The English words of the world: plain ones by kind, and two-word names made of them. The list was written for this
+# world, so it is the same everywhere and belongs to nobody else. About a thousand plain words (lemmas) stand before
+# thousands of compounds such as "school-teacher": the frequent words of a language are short.
 
 _PEOPLE = """actor aunt baby baker boss boy brother builder butcher captain child cook cousin customer dancer daughter
 dentist doctor driver expert family farmer father friend gardener girl grandmother guest guide hero hunter judge king

@@ -62,11 +62,10 @@ def _mean(numbers: list[int]) -> float:
     return float(np.mean(numbers))
 
 
-# The weakest baseline, by which the difficulty of the world was set: nearest neighbour on raw joints.
-#
-# A window of 16 frames is the places of elbows, wrists and finger joints in shoulder widths from between the
-# shoulders; a dictionary entry is 16 frames taken evenly from its moving part. Both minus the mean of the entries, as
-# unit vectors, so that the cosine of the paper's protocol compares them. Nothing is learned.
+# The weakest baseline, by which the difficulty of the world was set: nearest neighbour on raw joints. A window of 16
+# frames is the places of elbows, wrists and finger joints in shoulder widths from between the shoulders; a dictionary
+# entry is 16 frames taken evenly from its moving part. Both minus the mean of the entries, as unit vectors, so that the
+# cosine of the paper's protocol compares them. Nothing is learned.
 
 _SHOULDERS, _ARMS = (11, 12), (13, 14, 15, 16)
 _LEFT_WRIST = 15

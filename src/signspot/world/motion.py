@@ -1,8 +1,6 @@
 """From forms to landmarks: the two ways of signing, slow and full for the dictionary, quick and blended in a stream.
 
 A plan is a row of strokes with the frames in which each is performed; what lies between two strokes is a transition.
-All numbers of a plan are arrays over strokes and all work is done over arrays of frames, so that long episodes cost
-little.
 """
 
 from __future__ import annotations

@@ -71,9 +71,8 @@ def _figures(points: FloatArray, mouth: FloatArray, placement: Placement, side: 
         yield Figures(pose[..., :3] * side, (left * side, right * side), openings, closed, proportions)
 
 
-# What is behind the signer: a plain studio wall, or a moving broadcast beside whom the signer stands.
-#
-# A scene gives one enlarged backdrop a frame and says where in the picture the signer's own square lies.
+# What is behind the signer: a plain studio wall, or a moving broadcast beside whom the signer stands. A scene gives one
+# enlarged backdrop a frame and says where in the picture the signer's own square lies.
 
 _SHORTEST_SHOT, _LONGEST_SHOT = 40, 140  # frames
 _PANORAMA = 1.7  # picture widths a camera can pan over

@@ -253,10 +253,9 @@ def _typical(vectors: npt.NDArray[np.float64], share: float = 0.5) -> float:
     return float(np.quantile(found, share)) if len(found) else 0.0
 
 
-# Hands of five fingers, painted far to near with outlines, so that the handshape can be read.
-#
-# Tips that bend toward the viewer cover the palm; nails show the back of a finger; the palm is lighter than the back
-# of the hand. Points are (21, 3): x and y in pixels of the canvas, z on the same scale, negative toward the viewer.
+# Hands of five fingers, painted far to near with outlines, so that the handshape can be read. Tips that bend toward the
+# viewer cover the palm; nails show the back of a finger; the palm is lighter than the back of the hand. Points are (21,
+# 3): x and y in pixels of the canvas, z on the same scale, negative toward the viewer.
 
 _PALM_LIMBS = ((0, 5), (0, 9), (0, 13), (0, 17), (5, 9), (9, 13), (13, 17), (0, 1))
 _PALM_HULL = [0, 5, 9, 13, 17]
@@ -353,11 +352,9 @@ def _nails(points: Points, palm_length: float, is_left: bool) -> list[dict[int, 
     ]
 
 
-# Flat shapes of a drawing: tapered capsules and ellipses as polygons, painted far to near.
-#
-# The shapes of many frames are computed together, because a person is two hundred small polygons: one by one, most of
-# the time would go into small arrays. Coordinates are pixels of the enlarged canvas, x right and y down. Light falls
-# from the upper left.
+# Flat shapes of a drawing: tapered capsules and ellipses as polygons, painted far to near. The shapes of many frames
+# are computed together, because a person is two hundred small polygons: one by one, most of the time would go into
+# small arrays. Coordinates are pixels of the enlarged canvas, x right and y down. Light falls from the upper left.
 
 Points = Floats  # (..., 2) or (..., 3), pixels of the canvas
 Frames = Bools  # (n_frames,) which of them are meant

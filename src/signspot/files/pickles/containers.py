@@ -186,23 +186,9 @@ def _refuse_bombs(records: list[zipfile.ZipInfo], n_bytes: int) -> None:
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_NO_NEW_PRIVS = 38
 _FORBIDDEN_EVENTS = (
-    "socket.",
-    "subprocess.",
-    "os.system",
-    "os.exec",
-    "os.fork",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.kill",
-    "os.remove",
-    "os.rename",
-    "os.link",
-    "os.symlink",
-    "os.chmod",
-    "pty.",
-    "ctypes.",
-    "shutil.",
-)
+    "socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.kill", "os.remove",
+    "os.rename", "os.link", "os.symlink", "os.chmod", "pty.", "ctypes.", "shutil.",
+)  # fmt: skip
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 

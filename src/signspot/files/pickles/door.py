@@ -187,9 +187,8 @@ def _raise_for(exit_code: int, scratch: Path, path: Path) -> None:
     if exit_code == 0:
         return
     if exit_code == child.DISK_FULL:
-        raise EnvironmentProblem(
-            path, f"could not be unpacked: the disk of {scratch.parent} is full", "free some space"
-        )
+        what = f"could not be unpacked: the disk of {scratch.parent} is full"
+        raise EnvironmentProblem(path, what, "free some space")
     reason_file = scratch / child.REASON
     reason = reason_file.read_bytes()[:400].decode("utf-8", "replace") if reason_file.is_file() else ""
     if exit_code in (-signal.SIGXCPU, -signal.SIGKILL):

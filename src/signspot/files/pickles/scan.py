@@ -24,10 +24,9 @@ from safetensors.numpy import load_file, save_file
 
 from signspot.files.pickles.containers import Container, Kind, PickleStream, Refused
 
-# Reading a bare pickle of plain data: every name it may use gets a harmless stand-in of ours.
-#
-# No function of numpy or of the standard library is ever reached through the file: an array is put together here, from
-# its bytes, after its shape and type were checked.
+# Reading a bare pickle of plain data: every name it may use gets a harmless stand-in of ours. No function of numpy or
+# of the standard library is ever reached through the file: an array is put together here, from its bytes, after its
+# shape and type were checked.
 
 
 _DTYPE = re.compile(r"b1|[iu][1248]|f[248]|[SU]\d{1,5}|O8?")
@@ -172,16 +171,9 @@ def _shape(shape: object) -> tuple[int, ...]:
 _STORAGES = ("Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool")
 # Beside the weights: numbers of numpy such as a best accuracy, sets. They are swallowed, never made.
 SWALLOWED = frozenset(name for name in _STAND_INS if name.startswith("numpy."))
-_TORCH_GLOBALS = SWALLOWED | {
-    "collections.OrderedDict",
-    "_codecs.encode",
-    "torch._utils._rebuild_tensor",
-    "torch._utils._rebuild_tensor_v2",
-    "torch._utils._rebuild_parameter",
-    "torch.Size",
-    "torch.device",
-    *(f"torch.{name}Storage" for name in _STORAGES),
-}
+_TORCH_GLOBALS = SWALLOWED | {f"torch.{name}Storage" for name in _STORAGES}
+_TORCH_GLOBALS |= {f"torch._utils._rebuild_{name}" for name in ("tensor", "tensor_v2", "parameter")}
+_TORCH_GLOBALS |= {"collections.OrderedDict", "_codecs.encode", "torch.Size", "torch.device"}
 _PLAIN_GLOBALS = frozenset(_STAND_INS)
 
 _PYTHON2_TEXT = {"STRING", "BINSTRING", "SHORT_BINSTRING"}
@@ -292,10 +284,9 @@ def _short(text: object) -> str | None:
     return text if isinstance(text, str) and len(text) <= _LONGEST_NAME else None
 
 
-# Plain data as JSON and safetensors: how a tree crosses from the child process to its parent.
-#
-# JSON holds what it can; everything else is an object with one key that names what it stands for. Arrays lie beside it
-# in a safetensors file under their number, so no name chosen by the file's author becomes a name there.
+# Plain data as JSON and safetensors: how a tree crosses from the child process to its parent. JSON holds what it can;
+# everything else is an object with one key that names what it stands for. Arrays lie beside it in a safetensors file
+# under their number, so no name chosen by the file's author becomes a name there.
 
 STRUCTURE, ARRAYS = "structure.json", "arrays.safetensors"
 

@@ -356,12 +356,11 @@ def _reached(starts: set[str], links: Iterable[tuple[str, str]]) -> set[str]:
     return reached
 
 
-# The files an EAF links to: found on this computer or not at all, never fetched.
-#
-# ELAN writes absolute URLs of the computer the file was made on (file:///C:/corpus/a b.mp4, not percent-encoded) and
-# URLs relative to the EAF (./a.mp4, ../video/a.mp4; older versions file:/./a.mp4). Other programs leave one of the two
-# empty, or write one in the place of the other. Network paths (//server/share) are never touched: merely asking for
-# one sends the user's credentials on some systems.
+# The files an EAF links to: found on this computer or not at all, never fetched. ELAN writes absolute URLs of the
+# computer the file was made on (file:///C:/corpus/a b.mp4, not percent-encoded) and URLs relative to the EAF (./a.mp4,
+# ../video/a.mp4; older versions file:/./a.mp4). Other programs leave one of the two empty, or write one in the place of
+# the other. Network paths (//server/share) are never touched: merely asking for one sends the user's credentials on
+# some systems.
 
 _DRIVE = re.compile(r"/*([A-Za-z]:/.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters or more: one is a Windows drive

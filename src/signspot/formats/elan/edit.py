@@ -415,9 +415,8 @@ def _in_time(order: etree._Element) -> Iterator[tuple[int, etree._Element]]:
             return
 
 
-# Adding elements to an EAF tree so that everything else stays as it is, its layout included.
-#
-# An added element takes over the line break and indentation of its place; taking it out again gives the old tree.
+# Adding elements to an EAF tree so that everything else stays as it is, its layout included. An added element takes
+# over the line break and indentation of its place; taking it out again gives the old tree.
 
 # The order the schema demands of the children of ANNOTATION_DOCUMENT.
 _ORDER = (
@@ -551,13 +550,11 @@ def _layout_before(element: etree._Element) -> str | None:
     return text if text and not text.strip(_XML_SPACE) else None
 
 
-# Which controlled vocabulary of an ELAN file the glosses of a new tier belong to.
-#
-# Linking is careful because ELAN is believed (not checked against ELAN itself) to find an external vocabulary by its
-# CV_ID inside the ECV and, on opening a file, to replace the values of linked annotations by the entries' own. A link
-# to the wrong vocabulary would then change glosses silently, so a vocabulary counts as the one given only if both its
-# CV_ID and the file name of its ECV agree, and an id that several vocabularies use is never linked by guessing which
-# is meant.
+# Which controlled vocabulary of an ELAN file the glosses of a new tier belong to. Linking is careful because ELAN is
+# believed (not checked against ELAN itself) to find an external vocabulary by its CV_ID inside the ECV and, on opening
+# a file, to replace the values of linked annotations by the entries' own. A link to the wrong vocabulary would then
+# change glosses silently, so a vocabulary counts as the one given only if both its CV_ID and the file name of its ECV
+# agree, and an id that several vocabularies use is never linked by guessing which is meant.
 
 _FIRST_VERSION_WITH_ENTRY_IDS = (2, 7)
 
