@@ -251,7 +251,6 @@ class Calibration:
         return f"{self.model}:{digest.hexdigest()[:10]}"
 
     def fit_for(self, *, is_read: bool) -> PresenceFit:
-        """The fit for a search with or without subtitles."""
         return self.read if is_read and self.read is not None else self.plain
 
 

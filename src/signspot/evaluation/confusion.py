@@ -36,7 +36,6 @@ class PairConfusion:
 
     @property
     def rate(self) -> float:
-        """The share of the passages that were confused."""
         return self.n_confused / self.n_passages
 
 
@@ -69,7 +68,10 @@ def minimal_pair_report(
     if cosine.shape != (len(passage_words), len(gallery_words)) or not cosine.size:
         shape = f"cosines of shape {cosine.shape}, {len(passage_words)} passages, {len(gallery_words)} entries"
         raise InputError("confusion", shape, "give one row for each passage and one column for each entry")
-    words, best = _best_by_word(cosine, gallery_words)
+    order = np.argsort(gallery_words, kind="stable")
+    words, start = np.unique(gallery_words[order], return_index=True)
+    best = np.maximum.reduceat(cosine[:, order], start, axis=1)  # (P, W) the highest over the entries of each word
+    best = np.maximum(best, np.float32(-2))  # below every cosine: what could not be compared
     column = {int(word): place for place, word in enumerate(words)}
     known = np.isin(passage_words, words)
     judged, not_shown = [], []
@@ -83,14 +85,6 @@ def minimal_pair_report(
     others = _other_words(best[known], passage_words[known], pairs, column, options)
     worst_first = sorted(judged, key=lambda one: (-one.rate, one.mean_margin))
     return ConfusionReport(tuple(worst_first), _by_kind(judged, options), others, tuple(not_shown))
-
-
-def _best_by_word(cosine: FloatArray, gallery_words: Ints) -> tuple[Ints, FloatArray]:
-    """The words of the gallery, and (P, W) the highest cosine over the entries of each, always finite."""
-    order = np.argsort(gallery_words, kind="stable")
-    words, start = np.unique(gallery_words[order], return_index=True)
-    best = np.maximum.reduceat(cosine[:, order], start, axis=1)
-    return words, np.maximum(best, np.float32(-2))  # below every cosine: what could not be compared
 
 
 def _margins(pair: MinimalPair, best: FloatArray, passage_words: Ints, column: dict[int, int]) -> Floats:

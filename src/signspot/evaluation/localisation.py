@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,22 +147,19 @@ def spotting_benchmark(footage: Sequence[Footage], tolerance: Tolerance = Tolera
     widths = {one.cosine.shape[1] for one in footage}
     if len(widths) != 1:
         raise InputError("footage", f"{sorted(widths)} classes", "score all footage for the same classes")
-    found = list(_class_curves(footage, widths.pop(), tolerance))
-    return ClassMeans(
-        classes=np.array([number for number, _ in found], dtype=np.int64),
-        values=np.array([curve.average_precision for _, curve in found], dtype=np.float64),
-        counts=np.array([curve.n_positives for _, curve in found], dtype=np.int64),
-    )
-
-
-def _class_curves(footage: Sequence[Footage], n_classes: int, tolerance: Tolerance) -> Iterator[tuple[int, Curve]]:
+    n_classes, found = widths.pop(), []
     for start in range(0, n_classes, _COLUMNS):
         block = np.concatenate([one.cosine[:, start : start + _COLUMNS] for one in footage])
         for number in range(start, min(start + _COLUMNS, n_classes)):
             labels = ((one, one.label_frame[one.label_class == number]) for one in footage)
             near = [is_near(one.centres[:, None], frames, tolerance).any(axis=1) for one, frames in labels]
             if (right := np.concatenate(near)).any():
-                yield number, _detection_curve(block[:, number - start], right)
+                found.append((number, _detection_curve(block[:, number - start], right)))
+    return ClassMeans(
+        classes=np.array([number for number, _ in found], dtype=np.int64),
+        values=np.array([curve.average_precision for _, curve in found], dtype=np.float64),
+        counts=np.array([curve.n_positives for _, curve in found], dtype=np.int64),
+    )
 
 
 # What a search of whole videos would announce: peaks of every word's curve, matched with the annotated signs. A peak is

@@ -80,7 +80,6 @@ class OverlapScores:
     def f1_interval(
         self, by: Literal["class", "video"] = "class", options: BootstrapOptions = BootstrapOptions()
     ) -> Interval:
-        """F1 with other classes, or other videos."""
         units = self.signs if by == "class" else np.array(self.videos)
         return ratio_interval(2 * self.mean_true_positives, self.n_found + self.n_annotated, units, options)
 

@@ -150,7 +150,6 @@ class Example:
 
 
 def example_png(example: Example) -> bytes:
-    """The figure as PNG; the same bytes for the same example."""
     n_strips, n_panels = len(example.strips), len(example.panels)
     height = _TOP + n_strips * (_STRIP + _GAP) + n_panels * (_PANEL + _GAP) + _BOTTOM - _GAP
     figure = drawing.blank_figure(_WIDTH, height, _DPI)
@@ -233,7 +232,6 @@ class AlarmFigure:
 
 
 def plot_lag(lag: LagFigure, title: str, path: Path, *, overwrite: bool = False) -> None:
-    """Draw the lag of every sign and the line through them, over media time."""
     figure = drawing.blank_figure(9, 4, _PRESENCE_DPI)
     axes = figure.add_axes((0.09, 0.14, 0.88, 0.72))
     seconds = lag.times_ms / 1000
@@ -255,7 +253,6 @@ def plot_calibration(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Draw reliability on the left and false alarms on the right, one line for each name."""
     figure = drawing.blank_figure(10, 4.6, _PRESENCE_DPI)
     left, right = figure.add_axes((0.07, 0.13, 0.4, 0.78)), figure.add_axes((0.57, 0.13, 0.4, 0.78))
     left.plot([0, 1], [0, 1], color=FAINT_INK, linewidth=0.8)

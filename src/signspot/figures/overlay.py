@@ -65,7 +65,6 @@ class Layout:
 
     @property
     def lane_height(self) -> int:
-        """The fewer lanes, the taller."""
         return {1: 110, 2: 84}.get(self.n_lanes, 60)
 
     @property
@@ -240,7 +239,6 @@ def _draw_playhead(area: Pixels, share: float) -> None:
 
 
 def _paste_fitting(area: Pixels, pixels: Pixels) -> None:
-    """Scale a frame to fit into `area` and put it in the middle."""
     from PIL import Image
 
     height, width = pixels.shape[:2]

@@ -92,7 +92,6 @@ class Pair:
 
 
 def paired_sheet(pairs: Sequence[Pair], *, tiles: int = 5) -> Pixels:
-    """The pairs below each other: (height, width, 3) uint8."""
     heights = {picture.shape[0] for pair in pairs for clip in (pair.left, pair.right) for picture in clip}
     if not pairs or tiles < 1 or len(heights) > 1:
         raise ValueError(f"no sheet of {len(pairs)} pairs, {tiles} tiles, heights {sorted(heights)}")

@@ -60,7 +60,6 @@ def _answer_figure(answer: VideoAnswer) -> Figure:
 
 
 def _annotate_panel(axes: Axes, word: WordAnswer, threshold: float) -> None:
-    """Write what belongs around a panel: the word, the verdict, the legend and the labels of the peaks."""
     write_text(axes, 0, 1.2, shortened(word.word, 60), size=13, weight="bold", va="bottom", transform=axes.transAxes)
     verdict = _verdict(word, threshold)
     colour = FOUND if word.spottings else drawing.NOT_FOUND

@@ -129,7 +129,6 @@ class _Job:
     policy: FetchPolicy
 
     def download(self, part: FileIO) -> None:
-        """Fill `part`, trying again as long as there is hope."""
         try:
             _refuse_private(self.url)
         except OSError as error:
@@ -148,7 +147,6 @@ class _Job:
         raise self._unreachable(reason)
 
     def publish(self, part: FileIO) -> None:
-        """Give the whole file its name, if it has the hash it had before."""
         recorded = _recorded(self.path)
         if recorded and sha256_of(_part_path(self.path)) != recorded:
             _restart(part)
@@ -159,7 +157,6 @@ class _Job:
         _validator_path(self.path).unlink(missing_ok=True)
 
     def _continue(self, part: FileIO) -> None:
-        """One connection: what is missing is added to `part`."""
         validator = ""
         if part.tell():
             with suppress(OSError, UnicodeDecodeError):
@@ -277,7 +274,6 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
 
 
 def _checked_url(base_url: str, path: str) -> str:
-    """The address of a file: https, or http on this machine."""
     parts = urllib.parse.urlsplit(base_url)
     is_plain_but_local = parts.scheme == "http" and _is_loopback(parts.hostname or "")
     if not (parts.scheme == "https" or is_plain_but_local) or not parts.hostname or parts.username:
@@ -336,7 +332,6 @@ def _record_path(path: Path) -> Path:
 
 
 def _recorded(path: Path) -> str:
-    """The hash of the first use, or "" before it."""
     record = _record_path(path)
     try:
         return str(json.loads(record.read_text(encoding="utf-8"))["sha256"])

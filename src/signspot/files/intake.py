@@ -50,7 +50,6 @@ def is_folder(path: Path) -> bool:
 
 
 def read_whole(path: Path, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """The content of a file of at most `max_bytes`."""
     require_file(path)
     try:
         with path.open("rb") as file:
@@ -226,7 +225,6 @@ class Place:
         return Listing(tuple(by_name(files)), tuple(by_name(folders)), tuple(sorted(problems, key=lambda p: p.where)))
 
     def _fault(self, entry: os.DirEntry[str]) -> tuple[str, str] | None:
-        """Why something in a folder cannot be used, and what to do about it."""
         try:
             _parts(entry.name)
             if entry.is_symlink() and entry.is_dir():

@@ -34,7 +34,6 @@ def read_json(path: Path) -> object:
 
 
 def parse_json(content: bytes, where: str | Path) -> object:
-    """The value in `content`; `where` is named in errors."""
     skeleton = _STRING.sub(b"", content)
     opened = skeleton.count(b"[") + skeleton.count(b"{")
     if opened > MAX_DEPTH and _depth(skeleton) > MAX_DEPTH:
@@ -72,7 +71,6 @@ def _encoded(value: object, indent: int | None = None) -> bytes:
 
 
 def _depth(skeleton: bytes) -> int:
-    """How deep the brackets of JSON without its strings are nested."""
     deepest = level = 0
     for start in range(0, len(skeleton), _CHUNK):
         brackets = np.frombuffer(skeleton[start : start + _CHUNK].translate(None, _NOT_BRACKETS), np.uint8)
@@ -159,7 +157,6 @@ class Node:
         return members[name]
 
     def rows(self, count: int | None = None) -> list[Node]:
-        """The members of a list, `count` of them if given."""
         value = self.value
         if not isinstance(value, list | tuple | np.ndarray) or (isinstance(value, np.ndarray) and not value.ndim):
             raise self.is_not("list")
@@ -168,7 +165,6 @@ class Node:
         return [Node(self.file, _plain(member), f"{self.place}[{i}]") for i, member in enumerate(value)]
 
     def text(self, longest: int = MAX_TEXT) -> str:
-        """A text of bounded length without half characters."""
         if not isinstance(self.value, str):
             raise self.is_not("text")
         if len(self.value) > longest:
@@ -201,7 +197,6 @@ class Node:
         return float(value)
 
     def integer(self) -> int:
-        """A whole number of at most 53 bits."""
         number = self.number()
         if not number.is_integer() or abs(number) > 1 << 53:
             raise self.is_not("whole number")

@@ -40,7 +40,6 @@ class Record:
     fields: Mapping[str, object]
 
     def has(self, name: str) -> bool:
-        """Whether a field is there and not empty."""
         return self.fields.get(name) not in (None, "")
 
     def text(self, name: str) -> str:
@@ -86,7 +85,6 @@ class Record:
         return normalise(self.text("word"), self.text("word_language") or _WRITTEN_LANGUAGE.get(language, language))
 
     def box(self) -> SignerBox | None:
-        """Where the signer is, if the row says so."""
         edges = [edge for name in BOX_FIELDS if (edge := self.number(name)) is not None]
         if len(edges) not in (0, len(BOX_FIELDS)):
             raise ValueError(f"a box needs all of {', '.join(BOX_FIELDS)}")
@@ -115,7 +113,6 @@ def rights_fields(rights: Rights) -> dict[str, object]:
 
 
 def box_fields(box: SignerBox | None) -> dict[str, object]:
-    """Where the signer is, if that is known, as fields."""
     return {} if box is None else dict(zip(BOX_FIELDS, dataclasses.astuple(box), strict=True))
 
 
@@ -144,7 +141,6 @@ class Records:
 
 
 def csv_records(path: Path, fields: Fields) -> Records:
-    """The rows of a CSV manifest with a header."""
     rows: list[Record] = []
     problems: list[Problem] = []
     with open_text(path) as file:
@@ -170,7 +166,6 @@ def csv_records(path: Path, fields: Fields) -> Records:
 
 
 def json_records(path: Path, content: Mapping[str, object], key: str, fields: Fields) -> Records:
-    """The list of objects under `key` of a JSON manifest."""
     values = content.get(key, [])
     if not isinstance(values, list):
         raise FormatError(path, f"{key!r} is not a list", "write the manifest again")

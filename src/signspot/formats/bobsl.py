@@ -147,7 +147,6 @@ def _episode_id(node: Node) -> str:
 
 
 def write_bobsl_spottings(spottings: SplitAnnotations, path: Path, *, overwrite: bool = False) -> None:
-    """Write annotations in BOBSL's layout, with their sources and offset rules."""
     content: dict[str, dict[str, dict[str, list[object]]]] = {}
     for split, found in spottings.by_split.items():
         words = content.setdefault(split, {})
@@ -437,7 +436,6 @@ def _by_name(place: Place, suffixes: Collection[str]) -> dict[str, list[Found]]:
 
 
 def _episodes(splits: Mapping[str, str], place: Place, language: str) -> tuple[list[Episode], list[Problem]]:
-    """The episodes whose videos are there; one problem for each that is not."""
     files = _by_name(place, RECORDING_SUFFIXES)
     episodes: list[Episode] = []
     problems: list[Problem] = []

@@ -315,7 +315,7 @@ def import_bsldict(
     odd = Oddities()
     released = _released_dictionary(Node(pickle, read_metadata(pickle)), odd)
     report(f"reading {pickle.name}", 1, 1)
-    records, problems = _records(released, odd, report)
+    records, problems = _records(released, odd, report), list[Problem]()
     dictionary = Dictionary.of(folder.resolve().name, _entries(records, problems))
     if not len(dictionary):
         raise DictionaryError(pickle, "holds no usable entry", "get the file again")
@@ -388,7 +388,7 @@ def _words(tree: Node, odd: Oddities) -> tuple[ReleasedWord, ...]:
     return tuple(ReleasedWord(text, ids[text], spelt.get(text, "")) for text in texts if text in ids)
 
 
-def _records(released: _Released, odd: Oddities, report: Progress) -> tuple[list[BslDictRecord], list[Problem]]:
+def _records(released: _Released, odd: Oddities, report: Progress) -> list[BslDictRecord]:
     records: list[BslDictRecord] = []
     seen: dict[str, int] = {}
     total = len(released.columns["name"])
@@ -399,7 +399,7 @@ def _records(released: _Released, odd: Oddities, report: Progress) -> tuple[list
         records.append(record)
         if row % _ROWS_PER_REPORT == 0:
             report("reading entries", row, total)
-    return records, []
+    return records
 
 
 def _entries(records: list[BslDictRecord], problems: list[Problem]) -> list[Entry]:

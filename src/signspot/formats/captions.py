@@ -47,24 +47,20 @@ def _write(cues: Sequence[_Cue], path: Path, *, overwrite: bool) -> None:
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise FormatError(path, f"no caption format ends in {path.suffix!r}", f"use one of {', '.join(_SUFFIXES)}")
+    blocks = (f"{cue_times(cue.span_ms)}\n{_plain(cue.text)}" for cue in cues)
+    if suffix == ".vtt":
+        named = (f"{cue.name}\n{block}" if cue.name else block for cue, block in zip(cues, blocks, strict=True))
+        text = "\n\n".join(("WEBVTT", *named)) + "\n"
+    else:
+        times = (cue_times(cue.span_ms).replace(".", ",") for cue in cues)
+        shown = enumerate(zip(times, cues, strict=True), start=1)
+        text = "\n".join(f"{number}\n{time}\n{_plain(cue.text)}\n" for number, (time, cue) in shown)
     try:
-        content = (_vtt(cues) if suffix == ".vtt" else _srt(cues)).encode()
+        content = text.encode()
     except UnicodeEncodeError as error:
         raise FormatError(path, "a text holds half a character (a lone surrogate)", "correct the text") from error
     with atomic_output(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(content)
-
-
-def _vtt(cues: Sequence[_Cue]) -> str:
-    named = ((cue.name and f"{cue.name}\n", cue) for cue in cues)
-    blocks = (f"{name}{cue_times(cue.span_ms)}\n{_plain(cue.text)}" for name, cue in named)
-    return "\n\n".join(("WEBVTT", *blocks)) + "\n"
-
-
-def _srt(cues: Sequence[_Cue]) -> str:
-    times = (cue_times(cue.span_ms).replace(".", ",") for cue in cues)
-    shown = enumerate(zip(times, cues, strict=True), start=1)
-    return "\n".join(f"{number}\n{time}\n{_plain(cue.text)}\n" for number, (time, cue) in shown)
 
 
 def _plain(text: str) -> str:

@@ -21,7 +21,6 @@ _MAX_MS = 1 << 53
 
 
 def read_challenge(path: Path) -> dict[str, tuple[SignSpan, ...]]:
-    """The spans of every video, in the order of the file."""
     content = read_whole(path)
     if path.suffix.lower() in _PICKLE_SUFFIXES or content.startswith(_PICKLE_OPENINGS):
         what = "is a pickle, which can run code when it is opened"
@@ -39,7 +38,6 @@ def write_challenge(spans: SpansByVideo, path: Path, *, overwrite: bool = False)
 
 
 def challenge_spans(root: Node) -> dict[str, tuple[SignSpan, ...]]:
-    """The spans of every video of a file that was read."""
     return {
         Node(root.file, video, "a video name").name(): tuple(_span(row) for row in node.rows())
         for video, node in root.members().items()

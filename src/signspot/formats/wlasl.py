@@ -172,7 +172,8 @@ def _imported(name: str, listed: Iterable[_Listed | Problem], folder: Path, *, o
     for file in (_CLIPS_FILE, _MANIFEST):
         refuse_existing(folder / file, overwrite=overwrite)
     made = _listed(name, listed, folder)
-    _write_clip_records(made.records, folder, overwrite=overwrite)
+    content = {"format": "signspot-clips", "version": 1, "clips": [asdict(record) for record in made.records]}
+    write_json(content, folder / _CLIPS_FILE, overwrite=overwrite)
     write_dictionary_manifest(made.dictionary, folder / _MANIFEST, overwrite=overwrite)
     return made
 
@@ -240,11 +241,6 @@ class ClipRecord:
     def __post_init__(self) -> None:
         if self.start < 0 or (self.stop is not None and self.stop < self.start) or not self.fps > 0:
             raise ValueError(f"no frames from {self.start} to {self.stop} at {self.fps} a second")
-
-
-def _write_clip_records(records: tuple[ClipRecord, ...], folder: Path, *, overwrite: bool = False) -> None:
-    content = {"format": "signspot-clips", "version": 1, "clips": [asdict(record) for record in records]}
-    write_json(content, folder / _CLIPS_FILE, overwrite=overwrite)
 
 
 # Where in its picture the signer of a clip is, as released data sets say it.

@@ -221,7 +221,6 @@ class Decoder:
                 faults_in_a_row += 1
 
     def _decoded(self, container: InputContainer) -> Iterator[VideoFrame]:
-        """Every picture the decoder gives, in the order of display."""
         has_begun = False
         for packet in itertools.chain(self._packets(container), (None,)):
             if packet is not None:
@@ -453,7 +452,6 @@ def at_ticks(pictures: Iterable[Timed[Content]], faults: ClockFaults) -> Iterato
 
 
 def _end_ms(picture: Timed[Content]) -> float:
-    """When a picture ends that none follows."""
     return picture.time_ms + min(picture.duration_ms, _LONGEST_LAST_MS) - _ROUNDING_MS
 
 

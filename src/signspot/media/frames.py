@@ -283,7 +283,6 @@ def strip(frames: Sequence[Pixels]) -> Pixels:
 
 
 def write_strip(pixels: Pixels, path: Path, *, overwrite: bool = False) -> None:
-    """Store a strip as JPEG: the same bytes for the same pixels."""
     from PIL import Image
 
     with atomic_output(path, overwrite=overwrite) as temporary:

@@ -24,7 +24,6 @@ _ERRORS: dict[str, type[SignspotError]] = {kind.__name__: kind for kind in (Vide
 
 
 def pack_request(request: ReadRequest) -> bytes:
-    """One line that tells a decoding process what to do."""
     words = {
         "path": str(request.path.absolute()),
         "shape": asdict(request.shape) if request.shape else None,

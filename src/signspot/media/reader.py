@@ -150,7 +150,6 @@ class _Process:
         self.log.truncate()
 
     def end(self) -> None:
-        """End it and wait for that, whatever it is doing."""
         self.popen.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.popen.wait(_FAREWELL_SECONDS)
@@ -187,7 +186,6 @@ class _Keeper:
         self._is_open = True
 
     def take(self, limits: Limits) -> _Process | None:
-        """The idle process, if there is one with these limits."""
         process, self._idle = self._idle, None
         if process is not None and process.limits != limits:
             process.end()
@@ -203,7 +201,6 @@ class _Keeper:
             process.end()
 
     def close(self) -> None:
-        """End the idle process; no other is held from now on."""
         self._is_open = False
         if self._idle is not None:
             self._idle.end()
@@ -292,7 +289,6 @@ class _IsolatedDecoder:
         return self._asked(request, _Process(request))
 
     def _next(self) -> _Message:
-        """The head of the next message; an error sent by the process is raised."""
         header = bytearray(messages.HEADER.size)
         self._read(memoryview(header))
         message = _Message(*messages.HEADER.unpack(header))
@@ -334,7 +330,6 @@ class _IsolatedDecoder:
             into = into[count:]
 
     def _death(self, process: _Process) -> SignspotError:
-        """Why the process ended without a last word."""
         code = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = process.popen.wait(_FAREWELL_SECONDS)
@@ -356,7 +351,6 @@ class _IsolatedDecoder:
 
 
 def _complaint(process: _Process) -> str:
-    """The last line the process wrote to its log."""
     process.log.seek(0)
     lines = process.log.read().decode("utf-8", "replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")

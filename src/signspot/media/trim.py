@@ -73,7 +73,9 @@ def trim_by_landmarks(track: LandmarkTrack, aspect: float, options: TrimOptions 
     if not (np.isfinite(aspect) and aspect > 0):
         raise ValueError(f"a picture of aspect {aspect}")
     n_frames = len(track.axis)
-    places = [place for place in (_wrist(track.points, wrist, aspect) for wrist in _WRISTS) if place is not None]
+    wrists = (track.points[:, 4 * wrist : 4 * wrist + 4] for wrist in _WRISTS)
+    seen = (np.where(wrist[:, 3:] < _LEAST_VISIBILITY, 0, wrist[:, :2]) for wrist in wrists)
+    places = [path for path in (_path(wrist, aspect) for wrist in seen) if path is not None]
     if not places:
         hands = (_path(track.points[:, first : first + 2], aspect) for first in _FIRST_OF_HANDS)
         places = [place for place in hands if place is not None]
@@ -99,12 +101,6 @@ def trim_by_motion(
     rest, usual = np.quantile(motion, (0.1, 0.9)).tolist()
     high = max(0.2 * usual, min(3 * rest, 0.5 * usual), 1.5)
     return _trimmed(motion, high, min(high, max(0.05 * usual, 1.8 * rest, 0.3)), options.margin)
-
-
-def _wrist(points: FloatArray, wrist: int, aspect: float) -> Floats | None:
-    places = points[:, 4 * wrist : 4 * wrist + 4]
-    hidden = places[:, 3] < _LEAST_VISIBILITY
-    return _path(np.where(hidden[:, None], 0, places[:, :2]), aspect)
 
 
 def _path(places: FloatArray, aspect: float) -> Floats | None:
@@ -198,12 +194,16 @@ class _MotionEnergy:
             if before is not None and (pixels.shape[0], pixels.shape[1]) != (height, width):
                 raise ValueError(f"a frame of {pixels.shape[:2]} after frames of {(height, width)}")
             height, width = pixels.shape[:2]
-            changes.append(_block_means(np.abs(_unfaded(grey, before)) if before is not None else 0 * grey))
+            change = np.abs(_unfaded(grey, before)) if before is not None else 0 * grey
+            rows, columns = change.shape[0] // _BLOCK, change.shape[1] // _BLOCK
+            changes.append(change.reshape(rows, _BLOCK, columns, _BLOCK).mean(axis=(1, 3)))
             contrasts.append(float(grey.std()))
             before = grey
         if not changes:
             return cls(np.zeros((0, 1, 1), np.float32), 0, 0)
-        blocks = _beyond_noise(np.stack(changes))
+        blocks = np.stack(changes)
+        # At any moment most of a picture is still, so its middle block shows what noise alone does.
+        blocks = np.maximum(blocks - 2 * np.median(blocks, axis=(1, 2), keepdims=True), 0)
         # Out of black anything may appear: the frames of a fade, and the one after each, say nothing about motion.
         dark = np.array(contrasts) < _DARK * np.median(contrasts)
         blocks[dark | np.append(False, dark[:-1])] = 0
@@ -227,17 +227,6 @@ def _unfaded(grey: FloatArray, before: FloatArray) -> FloatArray:
     power = float((centred**2).sum())
     gain = float((centred * grey).sum()) / power if power > 0 else 1.0
     return np.asarray(grey - grey.mean() - np.float32(gain) * centred)
-
-
-def _block_means(values: FloatArray) -> FloatArray:
-    rows, columns = values.shape[0] // _BLOCK, values.shape[1] // _BLOCK
-    return np.asarray(values.reshape(rows, _BLOCK, columns, _BLOCK).mean(axis=(1, 3)))
-
-
-def _beyond_noise(blocks: FloatArray) -> FloatArray:
-    # At any moment most of a picture is still, so its middle block shows what noise alone does.
-    noise = np.median(blocks, axis=(1, 2), keepdims=True)
-    return np.asarray(np.maximum(blocks - 2 * noise, 0))
 
 
 # Finding where in its picture the signer is: a square from landmarks or from motion, padded, inside the picture.

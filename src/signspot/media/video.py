@@ -170,7 +170,6 @@ def unreadable(path: Path, error: OSError | ValueError) -> VideoError:
 
 
 def _other_kind(head: bytes) -> tuple[str, str] | None:
-    """What the first bytes of a file are, and what to do, if they cannot be a video."""
     if kind := next((kind for kind, starts in _SIGNATURES.items() if head.startswith(starts)), None):
         return kind
     if head.startswith(b"RIFF"):
@@ -224,7 +223,6 @@ class Findings:
 
 
 def claim_of(container: InputContainer, stream: VideoStream, *, is_fragmented: bool) -> Claim:
-    """What the headers say about the end of the video."""
     name = container.format.name
     if name in _ESTIMATED or is_fragmented:  # the decoder then adds up what is there
         return Claim(None, None)

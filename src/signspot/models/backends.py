@@ -59,7 +59,6 @@ class TorchBackend:
         return self.dtype or (torch.float16 if self.device.startswith("cuda") else torch.float32)
 
     def compiled(self, network: nn.Module, examples: tuple[Tensor, ...]) -> Program:
-        """The network itself, in the layout and precision of the backend."""
         network = network.eval().to(self.device, self._dtype)
         for parameter in network.parameters():
             parameter.data = _arranged(parameter.data)

@@ -133,7 +133,6 @@ def save_checkpoint(
 
 
 def read_card(path: Path) -> ModelCard:
-    """The card of a model, without its weights."""
     if not path.is_file():
         raise InputError(path, "is not a file", "name a .safetensors file")
     try:
@@ -313,7 +312,6 @@ def _expected(path: Path, parts: Iterable[str], config: Mapping[str, Setting]) -
 
 
 def _refuse_misfits(path: Path, weights: Mapping[str, Tensor], expected: Layout) -> None:
-    """Compare with the layout of the networks, name by name."""
     this_is = "this is another network, or a damaged file"
     if missing := [name for name in expected if name not in weights and not name.endswith(_COUNTER)]:
         raise InputError(path, f"lacks {_listed(missing)}", this_is)
@@ -407,7 +405,6 @@ def build_trunk(name: str, config: Mapping[str, Setting]) -> Trunk:
 
 
 def build_head(config: Mapping[str, Setting]) -> Head:
-    """The head a card describes, with fresh weights."""
     names = {field.name: f"{_HEAD_PREFIX}{field.name}" for field in fields(HeadConfig)}
     known = {name: config[key] for name, key in names.items() if key in config}
     return Head(HeadConfig(**known))  # type: ignore[arg-type]

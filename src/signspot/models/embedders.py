@@ -119,7 +119,6 @@ class VideoEmbedder(_StagedModel):
 
     @property
     def backend(self) -> str:
-        """Where it runs and how precisely, such as openvino-fp32."""
         return self.settings.backend.name
 
     @property

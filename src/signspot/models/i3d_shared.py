@@ -419,7 +419,6 @@ def _folded_unit(parent: nn.Module, name: str) -> Folded:
 
 
 def frozen(*tensors: Tensor) -> nn.ParameterList:
-    """Weights for use only."""
     return nn.ParameterList(nn.Parameter(tensor.contiguous(), requires_grad=False) for tensor in tensors)
 
 

@@ -175,7 +175,6 @@ class _Place:
 
 
 def read_ttml(data: bytes, path: Path) -> CueSource:
-    """Read a TTML file of any profile."""
     root = parse_xml(data, path, SubtitleError).getroot()
     if _name(root) != "tt":
         raise SubtitleError(path, f"is XML, but not TTML: its first element is <{_name(root)}>", "name a subtitle file")
@@ -209,7 +208,6 @@ def _name(element: etree._Element) -> str:
 
 
 def _clock(root: etree._Element, path: Path) -> ttconv_attributes.TemporalAttributeParsingContext:
-    """The frame rate, tick rate and kind of time codes the file declares."""
     stated = {etree.QName(key).localname: str(value) for key, value in root.attrib.items()}
     tt = SimpleNamespace(attrib={_PARAMETERS + name: value for name, value in stated.items()})
     try:

@@ -144,7 +144,6 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _cue_source(data: bytes, decoded: Decoded, path: Path, options: SubtitleOptions) -> CueSource:
-    """Choose the reader by what the file holds."""
     if is_stl(data):
         return formats.read_stl(data)
     if _is_binary(decoded.text):
@@ -293,7 +292,6 @@ class _Retiming:
     shift: Exact = 0
 
     def apply(self, time: Exact) -> int:
-        """The time in the video, in whole ms."""
         return round((time - self.start) * self.scale + self.shift)
 
 
@@ -308,7 +306,6 @@ class _Placed:
 
 
 def place(cue: Cue, lines: tuple[str, ...], retiming: _Retiming, warnings: _Warnings) -> _Placed | None:
-    """Put one cue at its time in the video, or say why it has none."""
     start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
     if problem := _fault(cue, start, stop):
         warnings.left_out(cue, *problem)
@@ -342,7 +339,6 @@ def arranged(cues: Iterable[_Placed], warnings: _Warnings) -> list[_Placed]:
 
 
 def _joined(cues: list[_Placed], warnings: _Warnings) -> list[_Placed]:
-    """Make one cue of those with exactly the same times."""
     together: dict[tuple[int, int], dict[tuple[str, ...], _Placed]] = {}
     for cue in cues:
         same_time = together.setdefault((cue.start, cue.stop), {})
@@ -512,7 +508,6 @@ def _is_abbreviation(brackets: re.Match[str], inside: str) -> bool:
 
 
 def _without_speaker(line: str) -> str:
-    """Drop a change-of-speaker sign and a speaker's name at the start of a line."""
     turn = _TURN.match(line)
     rest = line[turn.end() :] if turn else line.lstrip()
     if not (label := _LABEL.match(rest)):

@@ -32,7 +32,6 @@ class Comparison:
 
 
 def world_statistics(world: World, n_episodes: int = 4) -> tuple[Comparison, ...]:
-    """Compare a world with the paper, from its dictionary and the first `n_episodes` training episodes."""
     return (*_of_dictionary(world), *_of_broadcast(world, n_episodes))
 
 
@@ -72,7 +71,6 @@ _LEFT_WRIST = 15
 
 
 def raw_joint_scores(world: World) -> ProtocolScores:
-    """Look up all test passages of a world in the entries of its test words."""
     entries = [entry for entry in world.dictionary_entries() if entry.word in world.test_words]
     clips = []
     for entry in entries:

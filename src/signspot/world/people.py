@@ -151,7 +151,6 @@ def shaded(colour: Colour, factor: float) -> Colour:
 
 
 def blended(colour: Colour, other: Colour, share: float) -> Colour:
-    """`colour` with a `share` in 0..1 of `other`."""
     red, green, blue = (round(a + (b - a) * share) for a, b in zip(colour, other, strict=True))
     return red, green, blue
 
@@ -316,7 +315,6 @@ def _elbow(reach: Floats, body: Proportions) -> Floats:
 
 
 def _fill_trunk(pose: Floats, head: Floats, body: Proportions) -> None:
-    """Put face, hips and legs into (n, 33, 3)."""
     left = (_FACE - _HEAD) * body.head
     right = left[1:] * (-1, 1, 1)
     # In the order of MediaPipe: nose, left eye, right eye, left ear, right ear, mouth left, mouth right.

@@ -122,7 +122,6 @@ class Studio:
     placement: Placement = Placement()
 
     def backdrops(self, side: int) -> Iterator[Image.Image]:
-        """The same wall in every frame."""
         axis = np.linspace(-1, 1, side)
         light = 1.06 - 0.16 * (axis[:, None] ** 2 + axis[None, :] ** 2) / 2
         wall = np.clip(light[:, :, None] * np.array(self.colour), 0, 255).astype(np.uint8)
@@ -183,7 +182,6 @@ def _shot(rng: np.random.Generator, picture: Image.Image) -> Iterator[Image.Imag
 
 
 def _panorama(rng: np.random.Generator, side: int) -> Image.Image:
-    """Sky, ground and blocks in random colours, out of focus."""
     width = round(side * _PANORAMA)
     small = Image.new("RGB", (width // _BLUR, side // _BLUR))
     draw = ImageDraw.Draw(small)

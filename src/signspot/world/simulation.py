@@ -113,7 +113,6 @@ class World:
         return mouthed(performed(plan, signer, _DICTIONARY_BLEND, rng), [entry.word], [span])
 
     def episodes(self, split: str) -> tuple[str, ...]:
-        """The ids of the episodes of "train" or "test"."""
         counts = {"train": self.preset.train_episodes, "test": self.preset.test_episodes}
         if split not in counts:
             raise InputError(split, "is not a split of the world", "choose train or test")

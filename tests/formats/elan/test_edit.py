@@ -16,7 +16,7 @@ from lxml import etree
 
 from signspot.domain.time import Millis, MillisSpan
 from signspot.errors import FormatError, InputError, OutputExists
-from signspot.formats.elan.document import ElanDocument, FoundBy, resolve_media
+from signspot.formats.elan.document import ElanDocument, resolve_media
 from signspot.formats.elan.edit import new_eaf, read_eaf, write_eaf
 from tests.formats.eaf_generator import SCHEMAS, load_schema, make_eaf, seeds, sizes
 
@@ -273,7 +273,7 @@ def test_a_new_file_links_its_video_and_is_valid(tmp_path: Path, name: str) -> N
     assert media.url == f"file://{video}"
     assert media.relative_url == f"../videos/{name}"
     (found,) = resolve_media(document, eaf)
-    assert (found.path.resolve(), found.found_by) == (video, FoundBy.RELATIVE)
+    assert found.path.resolve() == video
     root = etree.fromstring(document.xml)
     assert (root.get("AUTHOR"), root.get("DATE")) == ("signspot", "2024-05-01T12:00:00+02:00")
 

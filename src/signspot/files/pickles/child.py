@@ -30,7 +30,8 @@ def main(words: list[str]) -> int:
     try:
         with open(0, "rb", closefd=False) as file:
             file.seek(0)
-            encoder = _encoder(kind, os.fstat(0).st_size, is_python2=is_python2)
+            size = os.fstat(0).st_size
+            encoder = Encoder(size, leaf=_tensor_or_type) if kind.is_torch else Encoder(size, is_python2)
             tree = _torch_tree(file) if kind.is_torch else read_plain(file, is_python2=is_python2)
         encoder.write(encoder.encode(tree), Path())
     except Exception as error:  # the border of the process: whatever a hostile file provokes becomes one sentence
@@ -55,12 +56,6 @@ def _torch_tree(file: BinaryIO) -> object:
     swallowed = [(Swallowed, name) for name in SWALLOWED]
     with torch.serialization.safe_globals(swallowed):  # type: ignore[arg-type]  # pairs of class and name are allowed
         return torch.load(file, map_location="cpu", weights_only=True)
-
-
-def _encoder(kind: Kind, n_bytes: int, *, is_python2: bool) -> Encoder:
-    if kind.is_torch:
-        return Encoder(n_bytes, leaf=_tensor_or_type)
-    return Encoder(n_bytes, is_python2)
 
 
 def _tensor_or_type(value: object) -> object:

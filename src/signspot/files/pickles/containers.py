@@ -88,7 +88,6 @@ class Container:
 
 
 def open_container(file: BinaryIO, n_bytes: int) -> Container:
-    """Tell what `file` (at its start, `n_bytes` long) is, or refuse it."""
     if not n_bytes:
         raise Refused("is empty")
     if n_bytes > MAX_BYTES:
@@ -130,7 +129,6 @@ def _refuse_other_formats(start: bytes) -> None:
 
 
 def _zipped_pickle(file: BinaryIO, n_bytes: int) -> bytes:
-    """The `data.pkl` of an archive that torch.save could have written."""
     try:
         _refuse_long_directory(file, n_bytes)
         with zipfile.ZipFile(file) as archive:

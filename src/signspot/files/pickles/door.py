@@ -69,7 +69,6 @@ def read_metadata(path: Path) -> object:
 
 
 def read_tensors(path: Path) -> TensorFile:
-    """The tensors of a checkpoint, wherever they are in it."""
     report, tree = _read(path)
     tensors: dict[str, Array] = {}
     others: list[str] = []

@@ -51,7 +51,6 @@ class _PickledDtype:
         return self.code.startswith("O")
 
     def array(self, content: object, shape: object, *, fortran: bool = False) -> npt.NDArray[np.generic]:
-        """The array of these bytes, in the byte order of this machine."""
         dtype = np.dtype(self.order + self.code)
         sizes = _shape(shape)
         content = content.encode("latin1") if isinstance(content, str) else content
@@ -322,7 +321,6 @@ class Encoder:
     _n_array_bytes: int = 0
 
     def encode(self, value: object, depth: int = 0) -> object:
-        """The JSON for `value`; its arrays are kept in `arrays`."""
         self._n_nodes += 1
         # Each part takes a byte or more of the file; parts that are used twice may be counted a few times.
         if self._n_nodes > 8 * self.n_file_bytes + _SPARE_NODES:

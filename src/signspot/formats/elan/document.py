@@ -12,7 +12,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -203,7 +202,6 @@ class _Tiers:
         return tiers
 
     def unread(self) -> str:
-        """How many of all annotations cannot be read, and why."""
         elements = self._root.iterfind("TIER/ANNOTATION")
         kinds = ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
         annotations: list[etree._Element | None] = []
@@ -366,47 +364,31 @@ _DRIVE = re.compile(r"/*([A-Za-z]:/.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters or more: one is a Windows drive
 
 
-class FoundBy(Enum):
-    """How a linked file was found."""
-
-    RELATIVE = "relative URL"
-    ABSOLUTE = "absolute URL"
-    BESIDE = "same name beside the EAF"
-    NOTHING = "not found"
-
-
 @dataclass(frozen=True, slots=True)
 class ResolvedMedia:
     """A linked medium and where it is on this computer; `path` is None if it is not here."""
 
     media: ElanMedia
     path: Path | None
-    found_by: FoundBy
 
 
 def resolve_media(document: ElanDocument, eaf_path: Path) -> tuple[ResolvedMedia, ...]:
     """Find every linked medium: by its relative URL, its absolute URL, either in the other's place, or by its name."""
-    return tuple(
-        ResolvedMedia(media, *_find(media.url, media.relative_url, eaf_path.absolute().parent))
-        for media in document.media
-    )
+    folder = eaf_path.absolute().parent
+    return tuple(ResolvedMedia(one, _find(one.url.strip(), one.relative_url.strip(), folder)) for one in document.media)
 
 
-def _find(url: str, relative_url: str, folder: Path) -> tuple[Path | None, FoundBy]:
-    url, relative_url = url.strip(), relative_url.strip()
-    places = (
-        (FoundBy.RELATIVE, _relative(relative_url, folder)),
-        (FoundBy.ABSOLUTE, itertools.chain(_absolute(url), _absolute(relative_url))),
-        (FoundBy.RELATIVE, (path for path in _relative(url, folder) if path.parent != folder)),
+def _find(url: str, relative_url: str, folder: Path) -> Path | None:
+    names = dict.fromkeys(link.replace("\\", "/").rpartition("/")[2] for link in (relative_url, url))
+    beside = (spelling for name in names for spelling in _spellings(name))
+    places = itertools.chain(
+        _relative(relative_url, folder),
+        _absolute(url),
+        _absolute(relative_url),
+        (path for path in _relative(url, folder) if path.parent != folder),
+        (folder / name for name in beside if name not in ("", ".", "..") and "/" not in name),
     )
-    for found_by, paths in places:
-        if (found := next(filter(_is_file, paths), None)) is not None:
-            return found, found_by
-    for name in dict.fromkeys(link.replace("\\", "/").rpartition("/")[2] for link in (relative_url, url)):
-        for spelling in _spellings(name):
-            if spelling not in ("", ".", "..") and "/" not in spelling and _is_file(folder / spelling):
-                return folder / spelling, FoundBy.BESIDE
-    return None, FoundBy.NOTHING
+    return next(filter(_is_file, places), None)
 
 
 def _relative(url: str, folder: Path) -> Iterator[Path]:

@@ -58,7 +58,6 @@ def read_eaf(path: Path) -> ElanDocument:
 
 
 def write_eaf(document: ElanDocument, path: Path, *, overwrite: bool = False) -> None:
-    """Write a document whole or not at all, in the EAF version it has."""
     with atomic_output(path, overwrite=overwrite) as temporary:
         temporary.write_bytes(document.xml)
 
@@ -444,7 +443,6 @@ def _xml_text(text: str) -> str:
 
 
 def _taken_ids(root: etree._Element) -> set[str]:
-    """Every id that the file gives or uses."""
     elements = root.iter(etree.Element)
     return {one for element in elements for name in _IDS if (ids := element.get(name)) for one in ids.split()}
 
