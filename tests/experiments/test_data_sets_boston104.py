@@ -66,7 +66,7 @@ def test_a_word_has_the_frames_whose_time_lies_in_it(tmp_path: Path) -> None:
         ({"test_words": _WORDS + "1,woman-1,JOHN,1,6\n"}, "the sentence 1 is a training sentence too"),
         ({"speaker": "video,speaker\n1,woman-1\n"}, "speaker.csv does not say who signs the sentence '2'"),
         ({"speaker": "video\n1\n"}, "speaker.csv: no column speaker"),
-        ({"hands_condensed": _HANDS + "1,0,1,2,3,4,5,six\n"}, "line 2: nose-y is 'six', which is no number"),
+        ({"hands_condensed": _HANDS + "1,0,1,2,3,4,5,six\n"}, "line 2: nose-y is 'six', which is not a number"),
         ({"hands_condensed": _HANDS + "1,0,1,2,3,4,5,1e9\n"}, "nose-y is '1e9', which is no place or frame"),
         ({"hands_condensed": _HANDS + "1,1,1,2,3,4,5,6\n"}, "frame 1 where frame 0 is expected"),
         ({"hands_condensed": _HANDS + "1,0,1,2,3,4,5,6,7\n"}, "9 cells under 8 columns"),

@@ -66,7 +66,7 @@ annotations = st.builds(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
-@given(st.dictionaries(st.sampled_from(["train", "val"]), st.lists(annotations, max_size=5).map(tuple)))
+@given(st.dictionaries(st.sampled_from(["train", "val"]), st.lists(annotations, max_size=5).map(tuple), min_size=1))
 def test_what_is_written_is_read_back(tmp_path: Path, by_split: dict[str, tuple[TimedAnnotation, ...]]) -> None:
     rules = {"mouthing": OFFSETS["mouthing"], "mine": OffsetRule(-1, 1)}
     write_bobsl_spottings(SplitAnnotations(by_split, rules), tmp_path / "s.json", overwrite=True)

@@ -84,7 +84,7 @@ def test_a_split_may_be_written_by_hand_in_any_order(tmp_path: Path) -> None:
         ({"test": None}, "'test' is no list of words"),
         ({"seed": -1}, "no whole number"),
         ({"seed": True}, "no whole number"),
-        ({"format": "other"}, "is no manifest"),
+        ({"format": "other"}, "is not a manifest"),
     ],
 )
 def test_a_damaged_split_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:

@@ -53,7 +53,7 @@ def test_a_pose_file_stands_for_a_clip_or_a_video_unless_that_lies_beside_it(tmp
     assert [episode.video_id for episode in corpus.episodes] == ["apple", "tree", "house/1", "house/2"]
     for problems in (read_dictionary(tmp_path).problems, corpus.problems):
         assert [str(problem).partition(": ")[2] for problem in problems] == [
-            "files that are no videos: 1 with .txt: they are left out"
+            "files that are not videos: 1 with .txt: they are left out"
         ]
 
 
@@ -181,7 +181,7 @@ def test_what_is_left_out_of_a_folder_is_told(tmp_path: Path) -> None:
     assert [entry.entry_id for entry in source.dictionary] == ["a/x.mp4", "apple.mp4"]
     said = whats(source.problems)
     for words in (
-        "files that are no videos: 2 with .txt, 1 with no suffix",
+        "files that are not videos: 2 with .txt, 1 with no suffix",
         "a/b: is too deep",
         "empty: holds no videos",
         "!!!.mp4: no word in",
@@ -425,11 +425,11 @@ def test_a_manifest_is_preferred_and_the_other_is_mentioned(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": "other"}, "is no manifest"),
+        ({"format": "other"}, "is not a manifest"),
         ({"version": 2}, "of version 2"),
         ({"version": True}, "of version True"),
         ({"entries": {}}, "'entries' is not a list"),
-        ({"name": 3}, "is not text"),
+        ({"name": 3}, "is no text"),
     ],
 )
 def test_a_manifest_of_another_kind_is_refused(change: dict[str, object], words: str, tmp_path: Path) -> None:
@@ -602,7 +602,7 @@ def test_videos_find_their_subtitles(tmp_path: Path) -> None:
     }
     said = whats(source.problems)
     assert "3 subtitle files; g.vtt is used" in said and "h.srt: subtitles without a video" in said
-    assert "files that are no videos: 1 with .eaf, 1 with .xml" in said and len(source.problems) == 3
+    assert "files that are not videos: 1 with .eaf, 1 with .xml" in said and len(source.problems) == 3
 
 
 def test_annotations_keep_the_time_they_were_given_in(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_wrong_models_are_explained(
     assert cli.run(["models", "import", str(tmp_path / "evil.pth")]) == 2
     assert "system" in capsys.readouterr().err
     assert cli.run(["models", "fetch", "nothing"]) == 2
-    assert "is no released file: choose one of" in capsys.readouterr().err
+    assert "is not a released file: choose one of" in capsys.readouterr().err
     with pytest.raises(InputError, match="no model of this name is on this computer"):
         load_model("bsl9k")
     with pytest.raises(InputError, match="signspot models import"):

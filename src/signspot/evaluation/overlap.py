@@ -53,7 +53,6 @@ class OverlapScores:
 
     @property
     def mean_true_positives(self) -> Floats:
-        """(G,) averaged over the thresholds."""
         return np.asarray(self.true_positives.mean(axis=1))
 
     @property

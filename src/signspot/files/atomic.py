@@ -195,7 +195,6 @@ def new_folder(folder: Path, own_files: frozenset[str], *, overwrite: bool = Fal
 
 
 def refuse_folder(folder: Path, own_files: frozenset[str], *, overwrite: bool = False) -> None:
-    """Raise if `folder` cannot be made or replaced."""
     try:
         if not folder.parent.is_dir():
             raise InputError(folder, "the folder to write to does not exist", f"create {folder.parent} first")

@@ -65,13 +65,6 @@ class SplitAnnotations:
         return (annotation for annotations in self.by_split.values() for annotation in annotations)
 
 
-def _rule_of(path: Path, source: str) -> OffsetRule:
-    if source not in OFFSETS:
-        known = ", ".join(OFFSETS)
-        raise FormatError(path, f"no offset rule is known for the source {source!r}", f"give one, or use {known}")
-    return OFFSETS[source]
-
-
 def _tree(path: Path) -> Node:
     """What a released file holds; a pickle is read through the quarantine."""
     if path.suffix.lower() in _PICKLE_SUFFIXES:
@@ -316,7 +309,9 @@ def read_released(files: ReleasedCorpus, vocabulary: Vocabulary | None = None) -
     if "episode_name" not in members and all(isinstance(node.value, list | tuple) for node in members.values()):
         return _challenge(tree, vocabulary)
     source = _source(files)
-    rule = files.rule or _rule_of(path, source)
+    if (rule := files.rule or OFFSETS.get(source)) is None:
+        fix = f"give one, or use {', '.join(OFFSETS)}"
+        raise FormatError(path, f"no offset rule is known for the source {source!r}", fix)
     if "episode_name" in members:
         return _from_columns(tree, source, rule)
     found = _annotations_from(tree, source, rule)

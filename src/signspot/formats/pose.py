@@ -97,7 +97,6 @@ def landmarks_beside(video: Path) -> Path | None:
 
 
 def read_pose(path: Path, video_id: str = "") -> SignerLandmarks:
-    """Read the landmarks of the largest person in a file, at 25 frames a second."""
     require_file(path)
     try:
         with path.open("rb") as file:
@@ -251,7 +250,6 @@ def _area(points: FloatArray) -> float:
 
 
 def _in_fractions(points: FloatArray, header: _Header, path: Path) -> FloatArray:
-    """Landmarks in the unit of the file -> fractions of the picture."""
     places, confidence = _separated(points)
     seen = places[confidence > 0][:, :2]
     if not len(seen):

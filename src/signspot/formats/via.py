@@ -65,7 +65,6 @@ def read_via(path: Path) -> tuple[ViaSegment, ...]:
 def write_via(
     spottings: Iterable[Spotting], videos: Mapping[str, Path], path: Path, *, overwrite: bool = False
 ) -> None:
-    """Write a project with every spotting as a segment; `videos` says where the video of each video_id is."""
     # Not resolved: a link keeps the name people know.
     folder = os.path.commonpath([video.absolute().parent for video in videos.values()]) if videos else "/"
     prefix = Path(folder).as_uri().rstrip("/") + "/"

@@ -99,9 +99,6 @@ class ExternalVocabulary:
         """The types of a word, in the order of the source: by gloss, else by gloss without the mark of a variant."""
         return tuple(self._by_gloss.get(word, ()) or self._by_stem.get(word, ()))
 
-    def items_named(self, word: Word) -> tuple[VocabularyItem, ...]:
-        return tuple(self._by_gloss.get(word, ()))
-
 
 def with_type_ids(dictionary: Dictionary, vocabulary: ExternalVocabulary) -> Dictionary:
     """The same dictionary with a `type_id` on every entry that means one type of the vocabulary.
@@ -119,7 +116,7 @@ def _with_type_id(entry: Entry, vocabulary: ExternalVocabulary) -> Entry:
     found: tuple[VocabularyItem, ...] = ()
     if entry.variant:
         both = (_word(f"{entry.word}{joint}{entry.variant}", entry.language) for joint in ("-", ""))
-        found = tuple(item for word in both if word for item in vocabulary.items_named(word))
+        found = tuple(item for word in both if word for item in vocabulary._by_gloss.get(word, ()))
     type_ids = {item.type_id for item in found or vocabulary.items_for(entry.word)}
     if len(type_ids) != 1 or vocabulary.item(type_id := type_ids.pop()) is None:
         return entry

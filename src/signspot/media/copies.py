@@ -129,7 +129,6 @@ class FaceReader:
 
 
 def middle(vectors: Sequence[Floats]) -> Floats | None:
-    """The median of each number, which one wrong face does not move far; None of none."""
     return np.median(vectors, axis=0) if vectors else None
 
 

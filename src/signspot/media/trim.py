@@ -90,7 +90,6 @@ def trim_by_landmarks(track: LandmarkTrack, aspect: float, options: TrimOptions 
 def trim_by_motion(
     frames: Iterable[Pixels], options: TrimOptions = TrimOptions(), *, box: SignerBox | None = None
 ) -> Trim:
-    """Trim by the motion inside the signer's box in frames (H, W, 3); the box is found from the motion if not given."""
     energy = _MotionEnergy.of(frames)
     n_frames = len(energy.blocks)
     box = box or _box_of_motion(energy)

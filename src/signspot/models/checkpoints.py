@@ -419,7 +419,6 @@ def describe(trunk: Trunk | None, head: Head | None = None) -> dict[str, Setting
 
 
 def state_of(trunk: Trunk | None, head: Head | None = None) -> Weights:
-    """The weights of both, under the names of a checkpoint."""
     named: list[tuple[str, nn.Module]] = [] if trunk is None else [(_name_of(trunk), trunk)]
     if head is not None:
         named.append((HEAD, head))

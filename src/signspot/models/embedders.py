@@ -207,10 +207,11 @@ def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", 
         if isinstance(trunk, LandmarkEncoder):
             fix = "name it with --model, or open it with `load_model`; `signspot models list` shows the others"
             raise InputError(where, "sees landmarks, not pictures", fix)
+        mean, std = float(card.preprocessing.get("mean") or 0.0), float(card.preprocessing.get("std") or 1.0)
         settings = EmbedderSettings(
             name=card.name,
             frame_shape=_frame_shape(card.preprocessing),
-            normalisation=_normalisation(card.preprocessing),
+            normalisation=Normalisation((mean, mean, mean), (std, std, std)),
             threshold=float(card.config.get("threshold") or _RELEASED_THRESHOLD),
             backend=choose_backend(backend, device=device),
         )
@@ -230,11 +231,6 @@ def _frame_shape(preprocessing: Mapping[str, Setting]) -> FrameShape:
 def _described(shape: FrameShape) -> dict[str, object]:
     """For the fingerprint: models that do without boxes keep theirs, and with it the vectors that are stored."""
     return {name: value for name, value in asdict(shape).items() if name != "signer_box" or value}
-
-
-def _normalisation(preprocessing: Mapping[str, Setting]) -> Normalisation:
-    mean, std = (float(preprocessing.get(key) or default) for key, default in (("mean", 0.0), ("std", 1.0)))
-    return Normalisation((mean, mean, mean), (std, std, std))
 
 
 # An embedder whose answers can be computed by hand: a clip is its mean colour. It knows nothing about signing. It

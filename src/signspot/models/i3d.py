@@ -60,7 +60,8 @@ class ConvUnit(nn.Module):
     def __init__(self, shape: _UnitShape) -> None:
         super().__init__()
         self.conv3d = nn.Conv3d(shape.inputs, shape.outputs, shape.kernel, shape.stride, bias=False)
-        self.bn = _batch_norm(shape.outputs, shape.domains)
+        norms = [nn.BatchNorm3d(shape.outputs, _BATCH_NORM_EPS, _BATCH_NORM_MOMENTUM) for _ in range(shape.domains)]
+        self.bn = norms[0] if len(norms) == 1 else nn.ModuleList(norms)  # one per domain (Paper App. C.1)
 
     def forward(self, maps: Tensor, domain: int = 0) -> Tensor:
         """(B, inputs, T, H, W) -> (B, outputs, ceil(T / stride), ...), not negative."""
@@ -82,12 +83,6 @@ class MaxPool(nn.Module):
         """(B, channels, T, H, W) -> (B, channels, ceil(T / stride), ...), the same for every domain."""
         padded, padding = _padded(maps, self.kernel, self.stride, value=float("-inf"))
         return F.max_pool3d(padded, self.kernel, self.stride, padding)
-
-
-def _batch_norm(channels: int, domains: int) -> nn.BatchNorm3d | nn.ModuleList:
-    """One batch norm, or a list of one per domain (Paper App. C.1, domain-specific batch normalisation)."""
-    norms = [nn.BatchNorm3d(channels, eps=_BATCH_NORM_EPS, momentum=_BATCH_NORM_MOMENTUM) for _ in range(domains)]
-    return norms[0] if domains == 1 else nn.ModuleList(norms)
 
 
 def reinitialise_batch_norm(network: nn.Module) -> None:

@@ -114,7 +114,11 @@ def mirrored(frames: Tensor) -> Tensor:
     for left, right in _POSE_PAIRS:
         order[left], order[right] = right, left
     pose = Part(body.pose.points[..., order, :], body.pose.found)
-    return torch.cat([_flipped(part).flatten(-2) for part in (pose, body.right, body.left)], dim=-1).to(frames.dtype)
+    parts = []
+    for part in (pose, body.right, body.left):
+        x = torch.where(part.found[..., None, None], 1 - part.points[..., :1], 0.0)
+        parts.append(torch.cat([x, part.points[..., 1:]], dim=-1).flatten(-2))
+    return torch.cat(parts, dim=-1).to(frames.dtype)
 
 
 def in_body_coordinates(body: Body) -> Body:
@@ -161,11 +165,6 @@ def _part(numbers: Tensor, per_point: int) -> Part:
     found = (numbers != 0).any(-1) & numbers.isfinite().all(-1)
     points = numbers.reshape(*numbers.shape[:-1], numbers.shape[-1] // per_point, per_point)
     return Part(torch.where(found[..., None, None], points, 0.0), found)
-
-
-def _flipped(part: Part) -> Tensor:
-    x = torch.where(part.found[..., None, None], 1 - part.points[..., :1], 0.0)
-    return torch.cat([x, part.points[..., 1:]], dim=-1)
 
 
 def _body_frame(body: Body) -> tuple[Tensor, Tensor]:

@@ -77,8 +77,11 @@ class SubtitleOptions:
         rate = self.frames_per_second
         if rate is not None and not (math.isfinite(rate) and 1 <= rate <= 1000):
             raise InputError("subtitle frame rate", f"{rate} is not between 1 and 1000", "give frames per second")
-        if self.encoding and not _is_text_encoding(self.encoding):
-            raise InputError("subtitle encoding", f"{self.encoding!r} is unknown", "try utf-8 or windows-1252")
+        try:
+            "".encode(self.encoding or "utf-8")
+        except (LookupError, ValueError) as error:
+            what = f"{self.encoding!r} is unknown"
+            raise InputError("subtitle encoding", what, "try utf-8 or windows-1252") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +114,6 @@ def read_subtitles(path: Path, options: SubtitleOptions | None = None) -> Subtit
     subtitles = tuple(Subtitle(MillisSpan.of(cue.start, cue.stop), " ".join(cue.lines)) for cue in placed)
     said = (warnings.all(len(cues)), warnings.all(len(cues), most=_FEW))
     return SubtitleFile(path, decoded.encoding or "EBU STL", subtitles, *said)
-
-
-def _is_text_encoding(name: str) -> bool:
-    try:
-        return isinstance("".encode(name), bytes) and bool(codecs.lookup(name))
-    except (LookupError, ValueError):
-        return False
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -164,7 +160,6 @@ def _cue_source(data: bytes, decoded: Decoded, path: Path, options: SubtitleOpti
 
 
 def _kind(text: str) -> str | None:
-    """The format by content; of several signs the first one in the file counts."""
     start = text[:4096].lstrip()
     if start.startswith("WEBVTT"):
         return "vtt"
@@ -243,7 +238,6 @@ class _Warnings:
         self._general.append(one_line(f"{self._name}: {what}"))
 
     def about(self, cue: Cue | Unreadable, what: str) -> None:
-        """Remark on one cue, named by its number, the time the file states and its first words."""
         if len(self._cues) >= _MAX_WARNINGS:
             self._unnamed += 1
             return

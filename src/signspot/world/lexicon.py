@@ -303,7 +303,6 @@ def _minimal_partner(form: Form, rng: np.random.Generator) -> Form:
 
 
 def compound(first: Form, second: Form) -> Form:
-    """Both forms after each other, with the hands of the second."""
     return Form((first.strokes[0], second.strokes[-1]), second.hands, second.base_shape)
 
 

@@ -8,7 +8,6 @@ from itertools import islice
 
 import numpy as np
 
-from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, WindowGrid
 from signspot.evaluation.protocol import Gallery, ProtocolScores, TestPassage, score_passages
 from signspot.world.people import HAND_NUMBERS, POSE_NUMBERS
@@ -75,7 +74,10 @@ def raw_joint_scores(world: World) -> ProtocolScores:
     clips = []
     for entry in entries:
         performance = world.perform_entry(entry)
-        clips.append(_entry_clip(world.detected(performance, entry.entry_id), performance.moving))
+        start, last = performance.moving.start, performance.moving.stop - 1
+        frames = np.rint(np.linspace(start, last, CLIP_LENGTH)).astype(np.int64)
+        joints = body_joints(world.detected(performance, entry.entry_id))
+        clips.append(_in_shoulder_widths(joints[None, frames]))
     vectors = np.stack([clip.ravel() for clip in clips])
     mean: FloatArray = vectors.mean(axis=0)
     words = np.array([world.test_words.id_of(entry.word) for entry in entries])
@@ -117,12 +119,6 @@ def windows(joints: FloatArray, grid: WindowGrid) -> FloatArray:
     """(n_windows, d) all windows of 16 frames in shoulder widths from between the shoulders."""
     frames = np.minimum(grid.starts()[:, None] + np.arange(grid.length), len(joints) - 1)
     return _in_shoulder_widths(joints[frames])
-
-
-def _entry_clip(points: FloatArray, moving: FrameSpan) -> FloatArray:
-    """(1, d) 16 frames taken evenly from the moving part of a dictionary entry."""
-    frames = np.rint(np.linspace(moving.start, moving.stop - 1, CLIP_LENGTH)).astype(np.int64)
-    return _in_shoulder_widths(body_joints(points)[None, frames])
 
 
 def _in_shoulder_widths(clips: FloatArray) -> FloatArray:

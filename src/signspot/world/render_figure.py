@@ -70,7 +70,6 @@ class _Head:
         return self.centre[:, None] + x * self.right[:, None] + y * self.down[:, None]
 
     def oval(self, x: float, y: float, half_width: float, half_height: float) -> Points:
-        """An upright ellipse around (x, y); sizes in widths of the head."""
         return self.around(self.at(x, y), half_width, half_height)
 
     def around(self, places: Points, half_width: float | Points, half_height: float | Points) -> Points:
@@ -170,7 +169,6 @@ def _paint_eye(canvas: Canvas, head: _Head, eyes: Points, are_closed: Frames, ap
 
 
 def _paint_arm(canvas: Canvas, figures: Figures, appearance: Appearance, side: int) -> None:
-    """Arm and hand of one side: 0 left, 1 right."""
     width, skin, pose = figures.proportions.shoulders, appearance.skin, figures.pose[..., :2]
     shoulder, elbow, wrist = (pose[:, joint + side] for joint in (LEFT_SHOULDER, LEFT_ELBOW, LEFT_WRIST))
     radii = np.array([0.155, 0.115, 0.075]) * width
@@ -318,7 +316,6 @@ def _outlines(places: Points, palm_length: float) -> Points:
 
 
 def _depths(z: Points) -> Points:
-    """How far away each part is (n_frames, n_parts), from the depths of the joints (n_frames, 21)."""
     fingers = z[:, 1:].reshape(len(z), _N_FINGERS, 4)
     halves = np.stack([fingers[..., :2].mean(axis=-1), fingers[..., 1:].mean(axis=-1)], axis=-1)
     palm = z[:, _PALM_HULL].mean(axis=-1, keepdims=True)

@@ -254,7 +254,8 @@ class _Reader:
             self._store(argument)
         elif name in _TEXT or name in _FETCH:
             fetched = self._memo.get(argument) if isinstance(argument, int) else argument
-            self._below, self._top = self._top, _short(fetched)
+            is_name = isinstance(fetched, str) and len(fetched) <= _LONGEST_NAME
+            self._below, self._top = self._top, str(fetched) if is_name else None
             self._findings.is_python2 |= name in _PYTHON2_TEXT
         elif name not in _SILENT:
             self._note(name, argument)
@@ -277,10 +278,6 @@ class _Reader:
             self._findings.strange = self._findings.strange or "hides the name of a function it wants"
         elif name in ("BINPERSID", "PERSID"):
             self._findings.n_tensors += 1
-
-
-def _short(text: object) -> str | None:
-    return text if isinstance(text, str) and len(text) <= _LONGEST_NAME else None
 
 
 # Plain data as JSON and safetensors: how a tree crosses from the child process to its parent. JSON holds what it can;
@@ -330,7 +327,9 @@ class Encoder:
         if value is None or isinstance(value, bool | float | str):
             return value
         if isinstance(value, int):
-            return _bounded(value)
+            if abs(value) >= _MAX_INTEGER:
+                raise Refused("holds a number of more than 64 bits")
+            return int(value)
         if isinstance(value, bytes | bytearray):
             return _python2_text(bytes(value)) if self.is_python2 else {"bytes": value.decode("latin1")}
         return self._encode_container(value, depth + 1)
@@ -400,12 +399,6 @@ def _decoded(node: object, arrays: dict[str, Array]) -> object:
         case "opaque":
             return Opaque(str(held)[:100])
     raise ValueError(f"no tag {tag!r}")
-
-
-def _bounded(number: int) -> int:
-    if abs(number) >= _MAX_INTEGER:
-        raise Refused("holds a number of more than 64 bits")
-    return int(number)
 
 
 def _python2_text(text: bytes) -> str:

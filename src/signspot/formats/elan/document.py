@@ -132,6 +132,8 @@ def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str
         odd.note("time units that EAF does not know, read as milliseconds", time_unit)
         time_unit = "milliseconds"
     reader = _Tiers(root, UNITS_MS[time_unit], references, odd)
+    # "no" is what leaving it out means; None leaves it out, which the stubs do not know.
+    standalone: Any = True if tree.docinfo.standalone else None
     return ElanDocument(
         where=str(where),
         format_version=_format_version(root),
@@ -142,7 +144,7 @@ def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str
         references=references,
         warnings=warnings + odd.lines(),
         unread=reader.unread(),
-        xml=_serialised(tree),
+        xml=etree.tostring(tree, encoding="UTF-8", xml_declaration=True, standalone=standalone),
     )
 
 
@@ -150,12 +152,6 @@ def integer(text: str | None) -> int | None:
     """A whole number as XML Schema writes it, or None."""
     text = (text or "").strip(" \t\r\n")
     return int(text) if _INTEGER.fullmatch(text) else None
-
-
-def _serialised(tree: etree._ElementTree) -> bytes:
-    # "no" is what leaving it out means; None leaves it out, which the stubs do not know.
-    standalone: Any = True if tree.docinfo.standalone else None
-    return etree.tostring(tree, encoding="UTF-8", xml_declaration=True, standalone=standalone)
 
 
 def _format_version(root: etree._Element) -> str:

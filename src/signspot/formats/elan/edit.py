@@ -267,7 +267,8 @@ class _TierAdder:
                 if linked.get("CV_ID") == tiers.link.cv_id:
                     self._order.go_after(linked)
         self._last_used = root.find("HEADER/PROPERTY[@NAME='lastUsedAnnotationId']")
-        taken = _taken_ids(root)
+        elements = root.iter(etree.Element)
+        taken = {one for element in elements for name in _IDS for one in element.get(name, "").split()}
         last_used = integer(self._last_used.text) if self._last_used is not None else None
         self._newest_id = ""
         self._annotation_ids = _fresh_ids("a", taken, above=last_used or 0)
@@ -331,14 +332,11 @@ class _TierAdder:
             tier.set("ANNOTATOR", _xml_text(self._new.annotator))
         if parent:
             tier.set("PARENT_REF", parent)
-        elif self._new.link and self._has_cve_ref and self._new.language in self._languages():
-            # Says which of the entry's values is meant.
-            tier.set("LANG_REF", self._new.language)
+        elif self._new.link and self._has_cve_ref and self._new.language:
+            declared = (one for one in self._root.iterchildren("LANGUAGE") if self._order.sees(one))
+            if self._new.language in (one.get("LANG_ID") for one in declared):
+                tier.set("LANG_REF", self._new.language)  # says which of the entry's values is meant
         return tier
-
-    def _languages(self) -> set[str]:
-        declared = (one for one in self._root.iterchildren("LANGUAGE") if self._order.sees(one))
-        return {one.get("LANG_ID", "") for one in declared} - {""}
 
     def _annotate(self, one: _NewAnnotation, tiers: Sequence[etree._Element], slots: tuple[str, str]) -> None:
         aligned = etree.SubElement(etree.SubElement(tiers[0], "ANNOTATION"), "ALIGNABLE_ANNOTATION")
@@ -442,11 +440,6 @@ def _xml_text(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
 
 
-def _taken_ids(root: etree._Element) -> set[str]:
-    elements = root.iter(etree.Element)
-    return {one for element in elements for name in _IDS if (ids := element.get(name)) for one in ids.split()}
-
-
 def _fresh_ids(prefix: str, taken: set[str], above: int = 0) -> Iterator[str]:
     """New ids: the prefix and numbers above all that are in use."""
     numbered = re.compile(re.escape(prefix) + r"([0-9]{1,9})")
@@ -472,12 +465,10 @@ class _RootOrder:
         self._at_end = False
 
     def sees(self, child: etree._Element) -> bool:
-        """Whether elements that are added may refer to this child of the root."""
         sound = self._sound()
         return sound is None or self._at_end or child in sound
 
     def go_after(self, child: etree._Element) -> None:
-        """From now on, add what may refer to this child."""
         self._at_end = self._at_end or not self.sees(child)
 
     def add(self, element: etree._Element) -> None:
@@ -542,7 +533,6 @@ def _last(root: etree._Element, fits: Callable[[str], bool]) -> etree._Element |
 
 
 def _layout_before(element: etree._Element) -> str | None:
-    """The white space between an element and whatever stands before it."""
     before, parent = element.getprevious(), element.getparent()
     text = before.tail if before is not None else parent.text if parent is not None else None
     return text if text and not text.strip(_XML_SPACE) else None
