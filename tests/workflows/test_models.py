@@ -112,7 +112,7 @@ def test_a_model_that_gives_no_numbers_is_told_of_in_one_line(
     for words in (["spot", str(toy_world.broadcast), "apple", *same], ["lookup", clip, *same]):
         assert cli.run(words) == 2
         error = capsys.readouterr().err
-        assert ("holds NaN" in error or "its vectors are no numbers" in error) and error.count("\n") == 1
+        assert ("holds NaN" in error or "its vectors are not numbers" in error) and error.count("\n") == 1
 
 
 def test_where_models_are_kept() -> None:
