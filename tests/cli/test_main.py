@@ -87,7 +87,7 @@ def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsy
         (["spot", "V", "apple", "-d", "D", "--model", "i3d"], "no model of this name"),
         (["spot", "V", "apple", "-d", "D", "--threshold", "7"], "is no cosine"),
         (["spot", "V", "apple", "-d", "D", "--stride", "0"], "--stride"),
-        (["spot", "V", "apple", "-d", "D", "--box", "0,0,1"], "no box of four numbers left,top,right,bottom"),
+        (["spot", "V", "apple", "-d", "D", "--box", "0,0,1"], "not a box of four numbers left,top,right,bottom"),
         (["spot", "V", "apple", "-d", "D", "--box", "0,0,640,360"], "--box: the box 0.0,0.0,640.0,360.0 does not lie"),
         (["embed", "V", "-m", "colour", "--box", "60%,0,50%,1"], "is empty: left comes before right"),
         (["spot", "V", "apple", "-d", "D", "--csv", "V"], "is an input and is never written to"),

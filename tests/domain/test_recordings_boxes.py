@@ -31,11 +31,11 @@ def test_fractions_and_percent_say_the_same(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no box of four numbers"),
-        ("0,0,1", "no box of four numbers left,top,right,bottom"),
-        ("0,0,1,1,1", "no box of four numbers"),
-        ("0,0,1,x", "no box of four numbers"),
-        ("0,0,1,%", "no box of four numbers"),
+        ("", "not a box of four numbers"),
+        ("0,0,1", "not a box of four numbers left,top,right,bottom"),
+        ("0,0,1,1,1", "not a box of four numbers"),
+        ("0,0,1,x", "not a box of four numbers"),
+        ("0,0,1,%", "not a box of four numbers"),
         ("385,37,885,720", "does not lie in its picture: its edges are fractions from 0 to 1"),
         ("-0.1,0,1,1", "does not lie in its picture"),
         ("0,0,101%,1", "does not lie in its picture"),

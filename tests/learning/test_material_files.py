@@ -108,7 +108,7 @@ def edited(folder: Path, **changes: object) -> None:
     ("changes", "message"),
     [
         ({"version": 2}, "this program reads version 1"),
-        ({"format": "x"}, "is no manifest"),
+        ({"format": "x"}, "is not a manifest"),
         ({"files": {}}, 'does not name its files under "files"'),
         ({"vocabulary": [1]}, "'vocabulary' is no list of texts"),
         ({"vocabulary": ["a", "a"]}, "a vocabulary names each word once"),

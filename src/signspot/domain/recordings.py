@@ -46,7 +46,7 @@ class SignerBox:
             parts = (part.strip() for part in text.split(","))
             left, top, right, bottom = (float(p[:-1]) / 100 if p.endswith("%") else float(p) for p in parts)
         except ValueError as error:
-            raise ValueError(f"{text[:60]!r} is no box of four numbers left,top,right,bottom") from error
+            raise ValueError(f"{text[:60]!r} is not a box of four numbers left,top,right,bottom") from error
         return cls(left, top, right, bottom)
 
 

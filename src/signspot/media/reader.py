@@ -39,7 +39,7 @@ _DEFAULT_LIMITS = Limits()
 class VideoReader:
     """The frames of one video, once, in order; then a report on the whole.
 
-    With a `box` the frames are the square around it (see transforms.cut_square), and `shape` is what is made of that.
+    With a `box` the frames are the square around it (see frames.cut_square), and `shape` is what is made of that.
     """
 
     info: VideoInfo

@@ -302,7 +302,7 @@ class InceptionTrunk(nn.Module):
 
 # I3D: Inception-v1 with every kernel inflated in time (Paper 3.2; Carreira and Zisserman 2017). The names of its
 # parameters are those of the released checkpoints, so a released state loads as it is. Only `domains > 1` changes them:
-# `bn.weight` becomes `bn.0.weight`, `bn.1.weight`, ... (see `layers.copied_to_domains`).
+# `bn.weight` becomes `bn.0.weight`, `bn.1.weight`, ... (see `copied_to_domains`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -192,7 +192,7 @@ def _mean_where(values: Tensor, chosen: Tensor) -> Tensor:
 
 
 # What the landmark encoder is told about each frame: hand shapes, hand places, the body, and how they relate.
-# Everything is in body coordinates (see `body`). A hand is described as a right hand, so that one network reads both:
+# Everything is in body coordinates (see `in_body_coordinates`). A hand is described as a right hand, so that one network reads both:
 # the left hand arrives mirrored. Gaps of a hand are bridged; where it was not found, the wrist of the pose stands in.
 
 _POSE = (0, 2, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)  # nose, eyes, ears, mouth, shoulders, elbows, wrists
@@ -288,7 +288,7 @@ def _length(vectors: Tensor) -> Tensor:
 
 
 # A small trunk over landmarks instead of pixels: windows of 16 frames -> embedding 1024. Each frame is described in the
-# body's own coordinates (see `landmark_numbers`): the shape of each hand, whatever its size, the place of each hand,
+# body's own coordinates (see `_frame_numbers`): the shape of each hand, whatever its size, the place of each hand,
 # the body, and how far hands and face are apart. Gaps in a hand are bridged; a hand that is never found becomes a
 # learned vector. Convolutions in time see the motion, a small transformer the order. The embedding does not change when
 # the signer moves in the picture or the picture is scaled.

@@ -132,7 +132,7 @@ def _stated_rate(frames: re.Match[str], words: str) -> float:
 # TTML and its relatives: EBU-TT, EBU-TT-D, IMSC, SMPTE-TT, DFXP. ttconv reads the time expressions (clock times,
 # frames, ticks, SMPTE time codes with dropped frames); the shorter ones that many programs write, as in SMIL (20.841,
 # 1:01.982) or with a comma, are brought into its form first. The elements are walked here, in one pass over a tree that
-# came through `safe_xml`. A paragraph is a cue; where its spans have times of their own, spans that overlap stay
+# came through `files.xml`. A paragraph is a cue; where its spans have times of their own, spans that overlap stay
 # together and others become cues of their own. Older namespaces are read alike. Times inside a timed element count from
 # its begin. Programs that do not know this count all from the start of the film; a file is taken for one of theirs if,
 # by the standard, something would begin after the end of what it is in, and so never be shown, while counted from the

@@ -172,7 +172,7 @@ def _contrasting(others: tuple[Colour, ...], rng: np.random.Generator, *, satura
 
 # From postures to joints: fingers by forward kinematics, arms by inverse kinematics, all in the MediaPipe layout. A
 # posture is 26 numbers for each hand: palm point (x, y, z), orientation (swing, tilt, roll), and 20 joint angles, told
-# as in phonology.py for the right hand of the signer; the left hand is the mirror image. Everything runs over arrays of
+# as in lexicon.py for the right hand of the signer; the left hand is the mirror image. Everything runs over arrays of
 # frames. In the result, as in MediaPipe, z of the pose is relative to the hips and z of a hand relative to its wrist,
 # both in picture widths and negative toward the camera.
 
