@@ -192,7 +192,7 @@ def _mean_where(values: Tensor, chosen: Tensor) -> Tensor:
 
 
 # What the landmark encoder is told about each frame: hand shapes, hand places, the body, and how they relate.
-# Everything is in body coordinates (see `in_body_coordinates`). A hand is described as a right hand, so that one network reads both:
+# Everything is in body coordinates. A hand is described as a right hand, so that one network reads both:
 # the left hand arrives mirrored. Gaps of a hand are bridged; where it was not found, the wrist of the pose stands in.
 
 _POSE = (0, 2, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)  # nose, eyes, ears, mouth, shoulders, elbows, wrists
