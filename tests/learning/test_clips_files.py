@@ -7,11 +7,24 @@ import numpy as np
 import pytest
 
 from signspot.domain.recordings import Annotation, Entry, Episode, Rights, SignerBox
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
 from signspot.domain.words import Vocabulary, Word
-from signspot.learning.clips import ClipOptions, ClipWindow, FrameCache, annotated_clips, dictionary_clips
+from signspot.embedding.landmarks import LandmarkSigns
+from signspot.learning.clips import (
+    ClipOptions,
+    ClipWindow,
+    FrameCache,
+    LandmarkFrames,
+    annotated_clips,
+    dictionary_clips,
+)
 from signspot.media.reader import VideoReader
+from signspot.models.embedders import LandmarkEmbedder
+from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig
+from tests.media.stand_in_detector import coloured_video, install
 from tests.media.videos import Recipe, make_video, number_of
+from tests.workflows.signed import passage, resting, sign, write
 
 APPLE, TREE, HOUSE = Word("apple"), Word("tree"), Word("house")
 WORDS = Vocabulary((APPLE, TREE))
@@ -121,3 +134,53 @@ def test_progress_names_every_video(video: Path, cache: FrameCache) -> None:
     entries = [Entry(entry_id=name, word=TREE, video=video) for name in ("t1", "t2")]
     dictionary_clips(entries, WORDS, cache, progress=lambda *moment: told.append(moment))
     assert told == [("t1", 0, 2), ("t2", 1, 2)]
+
+
+def test_annotated_clips_of_landmarks_are_those_of_the_pose_file(tmp_path: Path) -> None:
+    points = passage()
+    episode = episode_of(write(points, tmp_path / "news.pose"), (TREE, 40, 0.7), (APPLE, 63, 0.9), (TREE, 64, 1))
+    found = annotated_clips([episode], WORDS, LandmarkFrames(tmp_path / "found"))
+    assert [one.name for one in found.skipped] == ["news: tree at frame 64"]
+    drawn = [found.source.clip(0, np.random.default_rng(seed)) for seed in range(30)]
+    starts = {next(first for first in range(20, 25) if np.allclose(clip, points[first : first + 16])) for clip in drawn}
+    assert starts == set(range(20, 25))
+    assert np.allclose(found.source.test_clips(1)[-1], points[47:63], atol=1e-5)
+
+
+@pytest.mark.parametrize("kept", [None, FrameSpan(10, 25)])
+def test_a_dictionary_clip_of_landmarks_is_the_window_that_a_model_compares(
+    tmp_path: Path, kept: FrameSpan | None
+) -> None:
+    path = write(np.concatenate([resting(9), sign(0), resting(9)]), tmp_path / "tree.pose")
+    entry = Entry(entry_id="t1", word=TREE, video=path, kept=kept)
+    found = dictionary_clips([entry], WORDS, LandmarkFrames(tmp_path / "found"), ClipOptions(sampling="consecutive"))
+    clip = found.source.clip(0, np.random.default_rng(0))
+    assert np.array_equal(found.source.test_clips(0), clip[None])
+    config = LandmarkEncoderConfig(classes=2, width=16, heads=2, convolutions=1, transformer_layers=1, embedding_dim=16)
+    model = LandmarkEmbedder(LandmarkEncoder(config), None, name="random")
+    assert np.allclose(model.embed(clip[None])[0], LandmarkSigns(model).entry_vector(entry), atol=1e-6)
+
+
+def test_pose_files_that_show_no_sign_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "broken.pose").write_bytes(b"nothing")
+    files = {
+        "broken": tmp_path / "broken.pose",
+        "nobody": write(np.zeros_like(sign(0)), tmp_path / "nobody.pose"),
+        "short": write(sign(0, 5), tmp_path / "short.pose"),
+        "cut": write(sign(0), tmp_path / "cut.pose"),
+    }
+    entries = [Entry(entry_id=name, word=TREE, video=path) for name, path in files.items()]
+    entries[-1] = replace(entries[-1], kept=FrameSpan(10, 99))
+    found = dictionary_clips(entries, WORDS, LandmarkFrames(tmp_path / "found"))
+    assert len(found.source) == 0
+    assert [one.name for one in found.skipped] == list(files)
+    assert "nobody was found" in found.skipped[1].why and "ends before" in found.skipped[3].why
+
+
+def test_landmarks_of_videos_are_detected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = install(tmp_path / "packages", monkeypatch)
+    video = coloured_video(tmp_path / "tree.mp4", [(120, 100 + 5 * number, 200) for number in range(20)])
+    frames, entry = LandmarkFrames(tmp_path / "found", isolated=False), Entry(entry_id="t1", word=TREE, video=video)
+    clips = [dictionary_clips([entry], WORDS, frames).source.test_clips(0) for _ in range(2)]
+    assert np.array_equal(*clips) and len(frames.axis(video)) == 20
+    assert log.read_text().count("start") == 1

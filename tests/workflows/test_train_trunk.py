@@ -2,15 +2,22 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from signspot.errors import InputError, OutputExists
+from signspot.cli import main
+from signspot.embedding import detector
+from signspot.errors import InputError, MissingExtra, OutputExists
 from signspot.models.checkpoints import load_checkpoint
 from signspot.workflows.train import TrunkRun, train_trunk_on
+from signspot.world.settings import Preset
+from signspot.world.simulation import World
+from tests.media.videos import Recipe, make_video
 from tests.toy_world import ToyWorld
 from tests.workflows.shapes import make_shape_corpus
+from tests.workflows.signed import write, write_dictionary
 
 TINY = """
 sources = "dictionary"
@@ -92,3 +99,99 @@ def test_a_source_that_was_not_named_is_asked_for(tmp_path: Path, sources: str, 
     with pytest.raises(InputError, match=words):
         train_trunk_on(asked(tmp_path, changes=(f"sources={sources}",)))
     assert not (tmp_path / "run").exists()
+
+
+LANDMARK = (
+    "architecture=landmark",
+    "sources=both",
+    "landmark_width=16",
+    "embedding_dim=32",
+    "batch_size=4",
+    "stage1_epochs=1",
+    "stage2_confidence=0.5",
+    "reinitialise_batch_norm=false",
+)
+SMALL_WORLD = Preset(
+    name="small",
+    n_words=4,
+    n_annotated=4,
+    n_test_words=4,
+    n_dictionary_signers=2,
+    n_train_signers=1,
+    n_test_signers=1,
+    train_episodes=1,
+    test_episodes=1,
+    subtitles_per_episode=6,
+)
+REAL = Path(__file__).parents[3] / "shared" / "data" / "pose_files"
+
+
+def write_pose_world(folder: Path) -> Counter[str]:
+    """The small world as .pose files, annotated at times; how many annotations each split has."""
+    world = World.of(SMALL_WORLD)
+    for entry in world.dictionary_entries():
+        (folder / "dictionary" / entry.word).mkdir(parents=True, exist_ok=True)
+        points = world.detected(world.perform_entry(entry), entry.entry_id)
+        write(points, folder / "dictionary" / entry.word / f"{entry.entry_id}.pose")
+    (folder / "corpus").mkdir()
+    videos, marks, counts = ["video,split"], ["video,word,time_ms,confidence"], Counter[str]()
+    for split in ("train", "test"):
+        for episode in world.perform_episodes(split):
+            write(
+                world.detected(episode.performance, episode.episode_id),
+                folder / "corpus" / f"{episode.episode_id}.pose",
+            )
+            videos.append(f"{episode.episode_id}.pose,{split}")
+            marks += [f"{episode.episode_id},{mark.word},{40 * mark.frame},0.9" for mark in episode.annotations]
+            counts[split] += len(episode.annotations)
+    (folder / "corpus" / "corpus.csv").write_text("\n".join(videos))
+    (folder / "corpus" / "annotations.csv").write_text("\n".join(marks))
+    return counts
+
+
+def test_a_landmark_trunk_is_trained_on_pose_files_and_spots_in_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts, told = write_pose_world(tmp_path), list[str]()
+    files = {"corpus": tmp_path / "corpus", "dictionary": tmp_path / "dictionary"}
+    trained = train_trunk_on(asked(tmp_path, changes=LANDMARK, **files), tell=told.append)
+    n_entries = len(World.of(SMALL_WORLD).dictionary_entries())
+    assert told[:3] == [
+        f"{counts['train']} annotated clips",
+        f"{counts['test']} test clips",
+        f"{n_entries} dictionary clips",
+    ]
+    card = load_checkpoint(trained.folder.last).card
+    assert card.architecture == "landmark" and len(card.vocabulary) == 4
+    assert not (tmp_path / "run-frames").exists()  # nothing had to be detected
+    asked_for = [tmp_path / "corpus" / "test-0000.pose", card.vocabulary[0], "-d", files["dictionary"], "--no-store"]
+    assert main.run(["spot", *map(str, asked_for), "--model", str(trained.folder.last), "--json"]) == 0
+    spotted = json.loads(capsys.readouterr().out)["spottings"]
+    assert spotted and {one["word"] for one in spotted} == {card.vocabulary[0]}
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="needs shared/data/pose_files")
+def test_a_landmark_trunk_is_trained_on_real_pose_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus, dictionary = tmp_path / "corpus", tmp_path / "dictionary"
+    corpus.mkdir(), dictionary.mkdir()
+    for word in ("essen", "kinder", "pizza"):
+        shutil.copy(REAL / f"{word}.pose", dictionary)
+    shutil.copy(REAL / "25October_2010_Monday_tagesschau-17.pose", corpus / "news.pose")
+    (corpus / "corpus.csv").write_text("video\nnews.pose\n")
+    marks = "video,word,time_ms\nnews,essen,1000\nnews,kinder,2400\nnews,pizza,9000\n"
+    (corpus / "annotations.csv").write_text(marks)
+    told: list[str] = []
+    request = asked(tmp_path, corpus=corpus, dictionary=dictionary, changes=LANDMARK)
+    trained = train_trunk_on(request, tell=told.append)
+    assert told[:2] == ["1 annotations left out: it lies after the end of its video", "2 annotated clips"]
+    video, model = str(corpus / "news.pose"), str(trained.folder.last)
+    assert main.run(["spot", video, "essen", "-d", str(dictionary), "--model", model, "--no-store", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spottings"]
+
+
+def test_landmarks_that_cannot_be_had_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(detector, "_PACKAGE", "a-detector-nobody-has")
+    make_video(write_dictionary(tmp_path / "dictionary") / "water.mp4", Recipe(count=30))
+    changes = (*LANDMARK, "sources=dictionary")
+    with pytest.raises(MissingExtra, match=r"water.mp4: its landmarks need.*put a .pose file beside each video"):
+        train_trunk_on(asked(tmp_path, dictionary=tmp_path / "dictionary", changes=changes))

@@ -160,14 +160,16 @@ def trunk_command(
     dictionary: Path | None = typer.Option(None, "--dictionary", metavar="DIR", help="Dictionary clips."),
     out: Path = _OUT,
     split: Path | None = typer.Option(None, "--split", metavar="FILE.json", help="Only the training words of a split."),
-    cache: Path | None = typer.Option(None, "--cache", metavar="DIR", help="Decoded frames (default: RUN-frames)."),
+    cache: Path | None = typer.Option(
+        None, "--cache", metavar="DIR", help="Cached frames or landmarks (default: RUN-frames)."
+    ),
     trust: bool = _TRUST,
     changes: list[str] = _SET,
     resume: bool = _RESUME,
     overwrite: bool = _OVERWRITE,
     save_minutes: float = _SAVE,
 ) -> None:
-    """Train the network that sees video, by classification of annotated and dictionary clips."""
+    """Train the network that sees video or landmarks, by classification of annotated and dictionary clips."""
     from signspot.learning.trunk import TrunkControls, TrunkMoment
     from signspot.workflows.train import TrunkRun, train_trunk_on
 

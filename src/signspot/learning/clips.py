@@ -9,25 +9,30 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal, Protocol, overload
+from typing import Literal, Protocol, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from signspot.domain.landmarks import SignerLandmarks, in_picture_heights
 from signspot.domain.recordings import Entry, Episode, Rights, SignerBox
-from signspot.domain.time import FrameSpan
+from signspot.domain.time import FrameSpan, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, FrameShape, Ints, Pixels, WindowGrid
 from signspot.domain.words import Vocabulary
+from signspot.embedding.detector import LandmarkOptions
+from signspot.embedding.landmarks import has_detector, landmark_file_of, landmarks_of, sign_span, window_at
+from signspot.embedding.model import FEWEST_FRAMES, store_at, too_short
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
-from signspot.errors import InputError, VideoError
+from signspot.errors import InputError, MissingExtra, VideoError
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.learning.batches import made_ahead
 from signspot.learning.material import is_forbidden
@@ -164,13 +169,26 @@ def _windows(n_frames: int) -> Ints:
     return windows
 
 
-# Clips of annotated episodes and of dictionary entries, their frames decoded into a cache on the disk.
+# Clips of annotated episodes and of dictionary entries: frames decoded into a cache on the disk, or landmarks.
 #
 # What cannot be used is left out and told: a video that cannot be read, an annotation behind its end, a recording
 # whose holder forbids training.
 
 
 CacheProgress = Callable[[str, int, int], None]  # the video at hand, videos done, videos in all
+
+
+class FrameSource(Protocol):
+    """Where the frames of recordings come from: `FrameCache` or `LandmarkFrames`."""
+
+    def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis:
+        """When each frame is shown."""
+
+    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> KeptFrames:
+        """The frames of these spans, as far as the video goes."""
+
+    def sign_in(self, entry: Entry) -> tuple[KeptFrames, FrameSpan | None]:
+        """The frames of a dictionary clip, and which rows show the sign; None if the clip ends before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +223,7 @@ class FoundClips:
 def annotated_clips(
     episodes: Iterable[Episode],
     vocabulary: Vocabulary,
-    cache: FrameCache,
+    frames: FrameSource,
     options: ClipOptions = ClipOptions(),
     progress: CacheProgress | None = None,
 ) -> FoundClips:
@@ -219,14 +237,15 @@ def annotated_clips(
         outside, unsure = outside + len(episode.annotations) - len(known), unsure + len(known) - len(sure)
         spans = [options.window.around(annotation.frame) for annotation in sure]
         # The annotated frames are asked for too: they tell whether the video reaches that far.
-        frames = [FrameSpan(annotation.frame, annotation.frame + 1) for annotation in sure]
-        read = partial(cache.frames_in, episode.video, [*spans, *frames], episode.box)
-        stored = found.read(episode.video_id, episode.rights, read) if sure else None
-        if stored is None:
+        marks = [FrameSpan(annotation.frame, annotation.frame + 1) for annotation in sure]
+        read = partial(frames.frames_in, episode.video, [*spans, *marks], episode.box)
+        kept = found.read(episode.video_id, episode.rights, read) if sure else None
+        if kept is None:
             continue
-        for annotation, span, frame in zip(sure, spans, frames, strict=True):
+        found.recordings.append(kept)
+        for annotation, span, mark in zip(sure, spans, marks, strict=True):
             name = f"{episode.video_id}: {annotation.word} at frame {annotation.frame}"
-            rows = stored.rows(span) if stored.rows(frame) is not None else None
+            rows = kept.rows(span) if kept.rows(mark) is not None else None
             found.add(name, vocabulary.id_of(annotation.word), rows, annotation.confidence)
     return replace(found.clips(max_speed=1.0), outside_vocabulary=outside, below_confidence=unsure)
 
@@ -234,7 +253,7 @@ def annotated_clips(
 def dictionary_clips(
     entries: Iterable[Entry],
     vocabulary: Vocabulary,
-    cache: FrameCache,
+    frames: FrameSource,
     options: ClipOptions = ClipOptions(),
     progress: CacheProgress | None = None,
 ) -> FoundClips:
@@ -244,13 +263,15 @@ def dictionary_clips(
     for done, entry in enumerate(known):
         if progress is not None:
             progress(entry.entry_id, done, len(known))
-        stored = found.read(entry.entry_id, entry.rights, partial(_frames_of, entry, cache))
-        if stored is not None:
-            kept = entry.kept or FrameSpan(0, len(stored))
-            rows = kept if kept.stop <= len(stored) else None
-            found.add(entry.entry_id, vocabulary.id_of(entry.word), rows)
+        sign = found.read(entry.entry_id, entry.rights, partial(frames.sign_in, entry))
+        if sign is not None:
+            found.recordings.append(sign[0])
+            found.add(entry.entry_id, vocabulary.id_of(entry.word), sign[1])
     clips = found.clips(MAX_SPEED if options.sampling == "random" else 1.0)
     return replace(clips, outside_vocabulary=len(entries) - len(known))
+
+
+_Read = TypeVar("_Read")
 
 
 @dataclass(slots=True)
@@ -259,41 +280,40 @@ class _Found:
 
     today: date
     rights: list[Rights] = field(default_factory=list)
-    stored: list[StoredFrames] = field(default_factory=list)
+    recordings: list[KeptFrames] = field(default_factory=list)
     places: list[ClipPlace] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
-    def read(self, name: str, rights: Rights, read: Callable[[], StoredFrames]) -> StoredFrames | None:
-        """The frames of one video, or none and the reason is kept; a full disk is everybody's trouble."""
+    def read(self, name: str, rights: Rights, read: Callable[[], _Read]) -> _Read | None:
+        """What was read of one video, or none and the reason is kept; a full disk is everybody's trouble."""
         if is_forbidden(rights, self.today):
             self.skipped.append(Skipped(name, "it may not be used for training"))
             return None
         try:
-            stored = read()
+            done = read()
         except InputError as error:
             self.skipped.append(Skipped(name, str(error)))
             return None
-        self.stored.append(stored)
         self.rights.append(rights)
-        return stored
+        return done
 
     def add(self, name: str, label: int, rows: FrameSpan | None, confidence: float = 1.0) -> None:
         """A clip of the video read last; None where that ends too early."""
         if rows is None or not len(rows):
             self.skipped.append(Skipped(name, "the video ends before"))
         else:
-            self.places.append(ClipPlace(name, label, len(self.stored) - 1, rows, confidence))
+            self.places.append(ClipPlace(name, label, len(self.recordings) - 1, rows, confidence))
 
     def clips(self, max_speed: float) -> FoundClips:
         """All of it."""
-        source = RecordedClips(StoredRecordings(self.stored), tuple(self.places), max_speed)
+        source = RecordedClips(StoredRecordings(self.recordings), tuple(self.places), max_speed)
         return FoundClips(source, tuple(self.skipped), rights=tuple(self.rights))
 
 
-def _frames_of(entry: Entry, cache: FrameCache) -> StoredFrames:
+def _clip_of(entry: Entry) -> Path:
     if entry.video is None:
         raise VideoError(entry.entry_id, "the dictionary has no video for this entry", "add the clip")
-    return cache.all_frames(entry.video, LONGEST_ENTRY_FRAMES, entry.box)
+    return entry.video
 
 
 # Minibatches of clips for the trunk: an equal share of each source, and every clip as often as the others.
@@ -396,27 +416,22 @@ def _floats(frames: Frames) -> Tensor:
 
 
 _VERSION = 1  # counts up when the same name would mean other bytes
+_SMALLEST = FrameShape(16, 16)  # where only the times of frames are wanted
 _TOO_LONG = "is longer than {} seconds: it should show one sign"
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFrames:
-    """Some frames of one video on the disk, in order."""
+class KeptFrames(ABC):
+    """Some frames of one video, in order."""
 
-    path: Path
-    side: int  # pixels
     kept: tuple[FrameSpan, ...]  # which frames of the video; apart, ascending
 
     def __len__(self) -> int:
         return sum(map(len, self.kept))
 
-    def open(self) -> Pixels:
-        """A read-only memory map (n, side, side, 3)."""
-        try:
-            return np.memmap(self.path, np.uint8, "r", shape=(len(self), self.side, self.side, 3))
-        except (OSError, ValueError) as error:  # ValueError: the file has become too short
-            what = f"the decoded frames cannot be read any more ({error})"
-            raise InputError(self.path, what, "run the same command again: they are decoded again") from error
+    @abstractmethod
+    def open(self) -> Frames:
+        """One row for each frame."""
 
     def rows(self, span: FrameSpan) -> FrameSpan | None:
         """The rows that hold the frames of `span`, as far as the video goes; None if it ends before."""
@@ -427,20 +442,36 @@ class StoredFrames:
         return FrameSpan(span.start + offset, min(span.stop, self.kept[at].stop) + offset)
 
 
-class StoredRecordings(Sequence[Pixels]):
+@dataclass(frozen=True, slots=True)
+class StoredFrames(KeptFrames):
+    """Pictures on the disk."""
+
+    path: Path
+    side: int  # pixels
+
+    def open(self) -> Pixels:
+        """A read-only memory map (n, side, side, 3)."""
+        try:
+            return np.memmap(self.path, np.uint8, "r", shape=(len(self), self.side, self.side, 3))
+        except (OSError, ValueError) as error:  # ValueError: the file has become too short
+            what = f"the decoded frames cannot be read any more ({error})"
+            raise InputError(self.path, what, "run the same command again: they are decoded again") from error
+
+
+class StoredRecordings(Sequence[Frames]):
     """Recordings that are opened when they are asked for: thousands of open files are more than a system allows."""
 
-    def __init__(self, stored: Iterable[StoredFrames]) -> None:
+    def __init__(self, stored: Iterable[KeptFrames]) -> None:
         self._stored = tuple(stored)
 
     def __len__(self) -> int:
         return len(self._stored)
 
     @overload
-    def __getitem__(self, i: int) -> Pixels: ...
+    def __getitem__(self, i: int) -> Frames: ...
     @overload
     def __getitem__(self, i: slice) -> StoredRecordings: ...
-    def __getitem__(self, i: int | slice) -> Pixels | StoredRecordings:
+    def __getitem__(self, i: int | slice) -> Frames | StoredRecordings:
         return StoredRecordings(self._stored[i]) if isinstance(i, slice) else self._stored[i].open()
 
 
@@ -452,6 +483,14 @@ class FrameCache:
     shape: FrameShape  # of the model; frames are kept at its full side, so that training can move the crop
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
 
+    def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis:
+        """When each frame is shown; nothing is stored."""
+        del box
+        with VideoReader(video, shape=_SMALLEST, isolated=self.isolated) as reader:
+            for _ in reader:
+                pass
+            return reader.report.axis
+
     def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> StoredFrames:
         """The frames of these spans, as far as the video goes; decoded unless they are there."""
         return self._frames(video, merged(spans), box)
@@ -462,6 +501,12 @@ class FrameCache:
         if len(stored) > at_most:
             raise VideoError(video, _TOO_LONG.format(at_most // 25), "cut the sign out")
         return stored
+
+    def sign_in(self, entry: Entry) -> tuple[StoredFrames, FrameSpan | None]:
+        """The whole clip of an entry, and the rows that are kept of it."""
+        stored = self.all_frames(_clip_of(entry), LONGEST_ENTRY_FRAMES, entry.box)
+        kept = entry.kept or FrameSpan(0, len(stored))
+        return stored, kept if kept.stop <= len(stored) else None
 
     def _frames(self, video: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None) -> StoredFrames:
         make_folder(self.folder)
@@ -475,7 +520,7 @@ class FrameCache:
     def _whole(self, path: Path, wanted: tuple[FrameSpan, ...]) -> StoredFrames | None:
         try:
             card = json.loads(path.with_suffix(".json").read_text())
-            stored = StoredFrames(path, self.shape.side, _cut(wanted, int(card["n_frames"])))
+            stored = StoredFrames(_cut(wanted, int(card["n_frames"])), path, self.shape.side)
             is_whole = path.stat().st_size == self._n_bytes(stored) and _sha256_of(path) == card["sha256"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -492,7 +537,7 @@ class FrameCache:
                     file.write(content)
         with atomic_output(path.with_suffix(".json"), overwrite=True) as temporary:
             temporary.write_text(json.dumps({"n_frames": n_frames, "sha256": digest.hexdigest()}))
-        return StoredFrames(path, self.shape.side, _cut(wanted, n_frames))
+        return StoredFrames(_cut(wanted, n_frames), path, self.shape.side)
 
     def _decode(
         self, video: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None
@@ -538,6 +583,60 @@ def _cut(spans: Iterable[FrameSpan], n_frames: int) -> tuple[FrameSpan, ...]:
 def _sha256_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Landmarks of recordings, as a landmark model sees them in use: in picture heights, 25 frames a second, and of a
+# dictionary clip one window over the sign. They stay in memory: about 25 kB for a clip.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _HeldLandmarks(KeptFrames):
+    points: FloatArray  # (n, 258)
+
+    def open(self) -> FloatArray:
+        return self.points
+
+
+@dataclass(frozen=True, slots=True)
+class LandmarkFrames:
+    """The landmarks of .pose files and of videos: from a .pose file beside them, or else from the detector."""
+
+    folder: Path  # where the detector's landmarks are stored
+    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+
+    def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis:
+        """When each frame is shown."""
+        return self._landmarks(video, box).track.axis
+
+    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> KeptFrames:
+        """The landmarks in these spans."""
+        points = self._points(video, box)
+        kept = _cut(merged(spans), len(points))
+        return _HeldLandmarks(kept, np.concatenate([points[:0], *(points[span.start : span.stop] for span in kept)]))
+
+    def sign_in(self, entry: Entry) -> tuple[KeptFrames, FrameSpan | None]:
+        """The sign of a dictionary clip, brought to 16 frames: the model compares recordings with this window."""
+        video, whole = _clip_of(entry), FrameSpan(0, CLIP_LENGTH)
+        points = self._points(video, entry.box)
+        if len(points) < FEWEST_FRAMES:
+            raise VideoError(video, too_short(len(points)), "give a clip of the whole sign")
+        sign = entry.kept or sign_span(points)
+        rows = whole if sign.stop <= len(points) else None
+        return _HeldLandmarks((whole,), window_at(points, sign.start, len(sign))), rows
+
+    def _points(self, video: Path, box: SignerBox | None) -> FloatArray:
+        signer = self._landmarks(video, box)
+        if not signer.track.points.any():
+            raise VideoError(video, "nobody was found in it", "show the upper body, in good light")
+        return in_picture_heights(signer.track.points, signer.aspect)
+
+    def _landmarks(self, video: Path, box: SignerBox | None) -> SignerLandmarks:
+        has_file = landmark_file_of(video) is not None
+        if not has_file and not has_detector():
+            fix = "pip install 'signspot[pose]', or put a .pose file beside each video"
+            raise MissingExtra(video, "its landmarks need the optional extra 'pose'", fix)
+        with store_at(None if has_file else self.folder) as store:
+            return landmarks_of(video, store=store, options=LandmarkOptions(box=box, isolated=self.isolated)).signer
 
 
 # Random changes of landmark clips in training: turned, stretched, faster or slower, mirrored, a hand lost.

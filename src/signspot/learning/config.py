@@ -157,7 +157,7 @@ class TrunkRunConfig:
     window_after: int = 0  # 5: the whole tolerance of Paper 4.2
     stage1_confidence: float = 0.5  # of the annotations when learning from them alone
     stage2_confidence: float = 0.8  # and jointly with the dictionary
-    dictionary_sampling: Literal["random", "consecutive"] = "random"  # consecutive: 6.68 % worse (App. C.1)
+    dictionary_sampling: Literal["random", "consecutive"] = "random"  # of pixels; consecutive: 6.68 % worse (App. C.1)
     reinitialise_batch_norm: bool = True  # before stage 2; without: 48.09 % instead of 78.94 % (App. C.1)
     domain_specific_batch_norm: bool = False  # in stage 2: 62.73 % (App. C.1)
 
@@ -212,7 +212,9 @@ class TrunkRunConfig:
     def clip_options(self) -> ClipOptions:
         """Which clips of a corpus and a dictionary the run needs."""
         confidences = [self.stage1_confidence] + ([self.stage2_confidence] if self.sources == "both" else [])
-        return ClipOptions(window=self.clip_window, min_confidence=min(confidences), sampling=self.dictionary_sampling)
+        # Landmarks of a dictionary clip are one window already: there is nothing to draw from.
+        sampling = "consecutive" if self.architecture == "landmark" else self.dictionary_sampling
+        return ClipOptions(window=self.clip_window, min_confidence=min(confidences), sampling=sampling)
 
     @property
     def augmentation(self) -> Augmentation:

@@ -15,7 +15,7 @@ import numpy as np
 
 from signspot.domain.recordings import Annotation, Dictionary, Entry, Episode, Rights
 from signspot.domain.time import Progress, TimeAxis
-from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, FrameShape, Vectors, WindowGrid
+from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, Vectors, WindowGrid
 from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
 from signspot.embedding.model import filed_under, sees_landmarks, stage_vectors, store_at, trunk_fingerprint
 from signspot.embedding.pictures import (
@@ -33,7 +33,15 @@ from signspot.files.atomic import refuse_existing
 from signspot.files.intake import Problem
 from signspot.formats.bsldict import RECORDS_FILE, read_bsldict_records, sign_synonyms
 from signspot.interrupts import at_interruption, undisturbed
-from signspot.learning.clips import CacheProgress, FoundClips, FrameCache, annotated_clips, dictionary_clips
+from signspot.learning.clips import (
+    CacheProgress,
+    FoundClips,
+    FrameCache,
+    FrameSource,
+    LandmarkFrames,
+    annotated_clips,
+    dictionary_clips,
+)
 from signspot.learning.config import EmbeddingConfig, TrunkRunConfig, read_config, read_table
 from signspot.learning.head import Controls, ModelFile, TrainingData, make_lesson, train_head
 from signspot.learning.material import (
@@ -61,7 +69,7 @@ from signspot.learning.material import (
 )
 from signspot.learning.runs import FINISHED_BEFORE, RunFolder, Start, joined_team, own_device, results_of
 from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, train_trunk
-from signspot.media.reader import VideoReader, shared_decoding
+from signspot.media.reader import shared_decoding
 from signspot.media.video import media_sha256
 from signspot.models.checkpoints import Checkpoint, load_checkpoint
 from signspot.models.embedders import embedder_from_checkpoint, landmark_embedder_from_checkpoint
@@ -300,7 +308,6 @@ def _annotated_words(request: SplitRequest) -> tuple[Counter[Word], Counter[Word
 
 
 _TEST = "test"  # the split of episodes that are never trained on
-_SMALLEST = FrameShape(16, 16)  # where only the times of frames are wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,7 +319,7 @@ class TrunkRun:
     corpus: Path | None = None
     dictionary: Path | None = None
     split: Path | None = None  # only the training words of this file
-    cache: Path | None = None  # of decoded frames; None: beside the run folder
+    cache: Path | None = None  # of decoded frames or detected landmarks; None: beside the run folder
     changes: tuple[str, ...] = ()  # key=value, over the config
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
     start: Start = "new"
@@ -336,13 +343,19 @@ def train_trunk_on(
 ) -> TrainedRun:
     """Train as asked; `tell` gets what is known before the first step."""
     config = read_config(request.config, TrunkRunConfig, request.changes)
-    if config.architecture == "landmark":
-        raise InputError(request.config, "landmarks cannot be read from a corpus yet", "choose i3d or s3d")
     run = RunFolder(request.out)
     if request.start == "new":
         run.check(config, {}, request.start)  # before hours of decoding
-    listed = _listed(request, config, progress)
-    data = _decoded(request, config, listed, tell, progress)
+    folder = request.cache or request.out.absolute().with_name(f"{request.out.absolute().name}-frames")
+    frames: FrameSource = FrameCache(folder, config.frame_shape, request.isolated)
+    if config.architecture == "landmark":
+        frames = LandmarkFrames(folder, request.isolated)
+    with at_interruption(lambda: "nothing is learned yet" + f"; what is decoded stays in {folder}" * folder.is_dir()):
+        listed = _listed(request, config, frames, progress)
+        found = _decoded(config, listed, frames, progress)
+    for line in _lines(listed, found):
+        tell(line)
+    data = _trunk_data(request, listed, found)
     with run.opened(config, data.fingerprints(), request.start):
         if run.results.exists():
             tell(FINISHED_BEFORE)
@@ -352,7 +365,7 @@ def train_trunk_on(
     return TrainedRun(run, results_of(run) or {})
 
 
-def _listed(request: TrunkRun, config: TrunkRunConfig, progress: Progress) -> _Listed:
+def _listed(request: TrunkRun, config: TrunkRunConfig, frames: FrameSource, progress: Progress) -> _Listed:
     if config.sources != "dictionary" and request.corpus is None:
         raise InputError(f"sources = {config.sources}", "needs annotated episodes", "add --corpus DIR")
     if config.sources != "continuous" and request.dictionary is None:
@@ -361,7 +374,7 @@ def _listed(request: TrunkRun, config: TrunkRunConfig, progress: Progress) -> _L
     episodes: tuple[Episode, ...] = ()
     entries: tuple[Entry, ...] = ()
     if request.corpus is not None and config.sources != "dictionary":
-        episodes = tuple(_annotated(request.corpus, left_out, progress, isolated=request.isolated))
+        episodes = tuple(_annotated(request.corpus, frames, left_out, progress))
     if request.dictionary is not None and config.sources != "continuous":
         entries = tuple(read_dictionary(request.dictionary).dictionary)
     labelled = {annotation.word for episode in episodes for annotation in episode.annotations}
@@ -374,7 +387,7 @@ def _listed(request: TrunkRun, config: TrunkRunConfig, progress: Progress) -> _L
     return _Listed(episodes, entries, Vocabulary.of(words), left_out)
 
 
-def _annotated(corpus: Path, left_out: Counter[str], progress: Progress, *, isolated: bool) -> Iterator[Episode]:
+def _annotated(corpus: Path, frames: FrameSource, left_out: Counter[str], progress: Progress) -> Iterator[Episode]:
     """The episodes with their annotations on frames; a video is only opened where an annotation has a time instead."""
     source = read_corpus(corpus)
     left_out.update(problem.what for problem in source.problems if not problem.is_remark)
@@ -388,7 +401,8 @@ def _annotated(corpus: Path, left_out: Counter[str], progress: Progress, *, isol
             left_out["its video may not be used for training"] += len(of_video)
             continue
         try:
-            axis = None if all(m.frame is not None for m in of_video) else _axis_of(episode.video, isolated=isolated)
+            has_frames = all(mark.frame is not None for mark in of_video)
+            axis = None if has_frames else frames.axis(episode.video, episode.box)
         except InputError as error:  # an unreadable video is its own trouble
             left_out[str(error)] += len(of_video)
             continue
@@ -406,28 +420,18 @@ def _on_frames(marks: list[TimedAnnotation], axis: TimeAxis | None, left_out: Co
             left_out["it lies after the end of its video"] += 1
 
 
-def _axis_of(video: Path, *, isolated: bool) -> TimeAxis:
-    with VideoReader(video, shape=_SMALLEST, isolated=isolated) as reader:
-        for _ in reader:
-            pass
-        return reader.report.axis
+def _decoded(config: TrunkRunConfig, listed: _Listed, frames: FrameSource, progress: Progress) -> dict[str, FoundClips]:
+    options, found = config.clip_options, dict[str, FoundClips]()
+    for name, is_test in (("annotated", False), ("test", True)):
+        if chosen := [episode for episode in listed.episodes if (episode.split == _TEST) == is_test]:
+            found[name] = annotated_clips(chosen, listed.vocabulary, frames, options, _step(progress, name))
+    if listed.entries:
+        shown = _step(progress, "dictionary")
+        found["dictionary"] = dictionary_clips(listed.entries, listed.vocabulary, frames, options, shown)
+    return found
 
 
-def _decoded(
-    request: TrunkRun, config: TrunkRunConfig, listed: _Listed, tell: Callable[[str], None], progress: Progress
-) -> TrunkData:
-    folder = request.cache or request.out.absolute().with_name(f"{request.out.absolute().name}-frames")
-    cache, options = FrameCache(folder, config.frame_shape, request.isolated), config.clip_options
-    found: dict[str, FoundClips] = {}
-    with at_interruption(lambda: f"nothing is learned yet; videos that are decoded stay so in {folder}"):
-        for name, is_test in (("annotated", False), ("test", True)):
-            if chosen := [episode for episode in listed.episodes if (episode.split == _TEST) == is_test]:
-                found[name] = annotated_clips(chosen, listed.vocabulary, cache, options, _step(progress, name))
-        if listed.entries:
-            shown = _step(progress, "dictionary")
-            found["dictionary"] = dictionary_clips(listed.entries, listed.vocabulary, cache, options, shown)
-    for line in _lines(listed, found):
-        tell(line)
+def _trunk_data(request: TrunkRun, listed: _Listed, found: Mapping[str, FoundClips]) -> TrunkData:
     sources = {name: clips.source for name, clips in found.items() if len(clips.source)}
     return TrunkData(
         vocabulary=listed.vocabulary,
@@ -439,7 +443,7 @@ def _decoded(
 
 
 def _step(progress: Progress, name: str) -> CacheProgress:
-    return lambda video, done, total: progress(f"decoding the {name} clips", done, total)
+    return lambda video, done, total: progress(f"reading the {name} clips", done, total)
 
 
 def _lines(listed: _Listed, found: Mapping[str, FoundClips]) -> Iterator[str]:
