@@ -28,9 +28,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from signspot.learning.bags import Released
 from signspot.learning.batches import BACKGROUND, Minibatch
-from signspot.learning.losses import Formulation, watch_read_lookup
+from signspot.learning.losses import Formulation, Released, watch_read_lookup
 from signspot.models.head import Head
 
 N_ITEMS, N_CLIPS, N_WORDS, N_ENTRIES, DIM = 128, 11, 8, 3, 1024

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from signspot.errors import InputError
-from signspot.learning.bags import Released
 from signspot.learning.batches import Minibatch
-from signspot.learning.losses import BagSums, released_terms, watch_lookup, watch_read_lookup
+from signspot.learning.losses import BagSums, Released, released_terms, watch_lookup, watch_read_lookup
 from tests.released_rows import ReleasedRows, minibatch_from_rows
 
 # What the released loss, or a float64 transcription of it, gives for the released sample batch.

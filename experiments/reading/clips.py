@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+from experiments.lib.bags import paper_bags
 from experiments.lib.paper_tables import (
     SMALL,
     ExperimentResults,
@@ -22,8 +23,8 @@ from experiments.lib.paper_tables import (
 
 from signspot.domain.time import FrameSpan, Tolerance
 from signspot.domain.tracks import CLIP_LENGTH
-from signspot.learning.bags import Paper, paper_bags
 from signspot.learning.batches import BatchOptions, BatchSource, PassageWindows
+from signspot.learning.losses import Paper
 from signspot.learning.material import Material, read_material
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World

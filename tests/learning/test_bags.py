@@ -4,23 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from experiments.lib.bags import Bags, infonce_bags, paper_bags, released_bags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from signspot.learning.bags import (
-    ANCHORS,
-    Anchor,
-    Bags,
-    Paper,
-    Released,
-    discard_relation,
-    infonce_bags,
-    paper_bags,
-    released_bags,
-)
 from signspot.learning.batches import Minibatch
-from signspot.learning.losses import draw_positives
+from signspot.learning.losses import ANCHORS, Anchor, Paper, Released, discard_relation, draw_positives
 from tests.learning.minibatches import FRIEND, LANGUAGE, NAME, SPEAK, WHAT, figure, minibatches, numbers, relations
 
 

@@ -6,19 +6,22 @@ from dataclasses import replace
 
 import pytest
 import torch
+from experiments.lib.bags import Bags, infonce_bags, mil_nce, paper_bags, released_bags
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from signspot.learning.bags import ANCHORS, Anchor, Bags, Paper, Released, infonce_bags, paper_bags, released_bags
 from signspot.learning.batches import BACKGROUND, Minibatch
 from signspot.learning.losses import (
+    ANCHORS,
+    Anchor,
     Formulation,
+    Paper,
+    Released,
     classification,
     draw_positives,
     foreground_only,
     infonce,
-    mil_nce,
     watch_lookup,
     watch_read_lookup,
 )

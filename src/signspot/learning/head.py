@@ -108,10 +108,7 @@ class _Training:
         self.n_threads = n_threads
         self.head = new_head(config, lesson).to(controls.device or config.device)
         self.optimiser = torch.optim.SGD(
-            self.head.parameters(),
-            lr=config.learning_rate,
-            momentum=config.momentum,
-            weight_decay=config.weight_decay,
+            self.head.parameters(), lr=config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay
         )
         self.position, self.whole = _Position(), Whole()
 

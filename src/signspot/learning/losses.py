@@ -1,7 +1,11 @@
 """The losses the paper compares: MIL-NCE of Eq. 1 over two formulations of the bags, InfoNCE, classification.
 
 Every loss takes a minibatch of embeddings and gives one number with a gradient; a minibatch without any bag gives 0.
-The bags are those of bags.py; nothing here is larger than the one matrix of entries by segments.
+Nothing here is larger than the one matrix of entries by segments; experiments/lib/bags.py has the bags as masks.
+
+A segment *shows* a word when it carries that label, or when it is unlabelled and the word is a background word of its
+subtitle: it may be there. Pairs that may match but are not known to, and pairs of words to discard (synonyms), are
+neither positive nor negative. A bag without positives does not count. A bag without negatives costs nothing and counts.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -17,7 +21,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, softplus
 
-from signspot.learning.bags import Anchor, Bags, Paper, Released, discard_relation, distinct_words
 from signspot.learning.batches import Minibatch
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.runs import Team, mixed_precision
@@ -25,7 +28,8 @@ from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.head import Head, HeadOutput, unit_rows
 
 TEMPERATURE = 0.07  # Paper 4.3
-Formulation = Literal["paper", "released"] | Paper | Released
+Anchor = Literal["segment-foreground", "dictionary-foreground", "segment-background", "dictionary-background"]
+ANCHORS: tuple[Anchor, ...] = get_args(Anchor)
 _BY_SIDE: dict[str, tuple[Anchor, ...]] = {
     "both": ("segment-foreground", "dictionary-foreground"),
     "segment": ("segment-foreground",),
@@ -33,16 +37,42 @@ _BY_SIDE: dict[str, tuple[Anchor, ...]] = {
 }
 
 
-def mil_nce(cosine: Tensor, bags: Bags, temperature: float = TEMPERATURE) -> Tensor:
-    """-log(sum_P / (sum_P + sum_N)) of Paper Eq. 1 for every bag, (B,), from masks: the reference for small batches.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """The bags of Paper App. C.2, its contradictions resolved as its figures do (deviations D1 to D3)."""
 
-    `cosine` is (S, R), every segment with every dictionary row; every bag holds a positive pair.
-    """
-    logits = cosine / temperature
-    paid = bags.positive if bags.unpaid is None else bags.positive & ~bags.unpaid
-    above = logits.masked_fill(~bags.positive, NONE).flatten(1).logsumexp(1)
-    below = logits.masked_fill(~(paid | bags.negative), NONE).flatten(1).logsumexp(1)
-    return torch.where(is_empty(below), 0.0, below - above)
+    anchors: tuple[Anchor, ...] = ANCHORS
+    # Deviation D1. each-segment: a background segment with the entries of all background words of its subtitle.
+    # each-word: all background segments of an item with the entries of one of them, the other words in neither set.
+    segment_background: Literal["each-segment", "each-word"] = "each-segment"
+    average: Literal["bags", "anchors"] = "bags"  # over all bags, or over the means of the anchors (deviation D12)
+    repeats: Literal["rows", "entries"] = "rows"  # an entry of several items counts for each, or once (deviation D13)
+
+    def __post_init__(self) -> None:
+        if not self.anchors or not set(self.anchors) <= set(ANCHORS) or len(set(self.anchors)) < len(self.anchors):
+            raise ValueError(f"anchors are some of {', '.join(ANCHORS)}, not {self.anchors}")
+        _one_of("segment_background", self.segment_background, ("each-segment", "each-word"))
+        _one_of("average", self.average, ("bags", "anchors"))
+        _one_of("repeats", self.repeats, ("rows", "entries"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """The bags of the released loss: one per run of a word, anchored at both its segments and its entries (D14)."""
+
+    # Pairs of a segment and an entry of its word from different items: in the numerator only, as released (so that a
+    # bag can cost less than 0), in neither sum, or in both.
+    cross_item: Literal["numerator", "nowhere", "both"] = "numerator"
+    same_subtitle: Literal["negative", "neither"] = "negative"  # the other background words of a segment's subtitle
+    count: Literal["runs", "words"] = "runs"  # a word counts once for each run of its rows, or once
+
+    def __post_init__(self) -> None:
+        _one_of("cross_item", self.cross_item, ("numerator", "nowhere", "both"))
+        _one_of("same_subtitle", self.same_subtitle, ("negative", "neither"))
+        _one_of("count", self.count, ("runs", "words"))
+
+
+Formulation = Literal["paper", "released"] | Paper | Released
 
 
 def watch_read_lookup(
@@ -161,6 +191,11 @@ def _formulation(formulation: Formulation) -> Paper | Released:
     return Paper() if formulation == "paper" else Released()
 
 
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is one of {', '.join(choices)}, not {value!r}")
+
+
 def _mean(terms: Tensor) -> Tensor:
     """The mean over bags; 0, still with a gradient of 0, where there is none."""
     return terms.sum() / max(len(terms), 1)
@@ -171,7 +206,7 @@ def _check_temperature(temperature: float) -> None:
         raise ValueError(f"a temperature of {temperature} is not above 0")
 
 
-# Sums over the bags of bags.py without their masks: one matrix of entries by segments, then sums by word and by item.
+# Sums over bags without masks: one matrix of entries by segments, then sums by word and by item.
 #
 # All sums are of exponentials and stay logarithms, each shifted by its own largest summand, so that float32 suffices
 # at any temperature. An empty sum is NONE: so low that nothing remains of it, but finite, so that gradients are
@@ -254,7 +289,7 @@ class BagTotals:
 
 @dataclass(frozen=True, eq=False)
 class BagSums:
-    """The bags of one minibatch, one method per superscript of Paper App. C.2, as in bags.py."""
+    """The bags of one minibatch, one method per superscript of Paper App. C.2."""
 
     batch: Minibatch
     logits: Tensor  # (E, S): psi / tau of every entry with every segment
@@ -413,6 +448,35 @@ def word_table(batch: Minibatch, discard: Tensor | None) -> WordTable:
         discarded = shows.float() @ related > 0
         mentioned |= mentioned.float() @ related > 0
     return WordTable(of_entry, of_row, background, shows, discarded, mentioned)
+
+
+def discard_relation(words: Tensor, discard: Tensor | None) -> Tensor:
+    """(W, W) bool: which of `words` (W,), ascending, to discard with each other.
+
+    `discard` is a relation between all words, (V, V) bool, or pairs of words, (n, 2) int64; either direction will do.
+    """
+    related = torch.zeros(len(words), len(words), dtype=torch.bool, device=words.device)
+    if discard is None or not len(words):
+        return related
+    discard = discard.to(words.device)
+    if discard.dtype == torch.bool:
+        if discard.ndim != 2 or discard.shape[0] != discard.shape[1] or len(discard) <= words[-1]:
+            raise ValueError(f"a discard relation of shape {tuple(discard.shape)} for a word {int(words[-1])}")
+        known = words.clamp_min(0)
+        related = discard[known][:, known] & ((words >= 0) & (words >= 0)[:, None])
+    else:
+        if discard.ndim != 2 or discard.shape[1] != 2 or (discard < 0).any():
+            raise ValueError(f"words to discard are (n, 2) word numbers, not of shape {tuple(discard.shape)}")
+        place = torch.searchsorted(words, discard).clamp_max(len(words) - 1)
+        place = place[(words[place] == discard).all(dim=1)]
+        related[place[:, 0], place[:, 1]] = True
+    return (related | related.T).fill_diagonal_(False)
+
+
+def distinct_words(row_word: Tensor, released: Released) -> Tensor:
+    """(B,): the words that have a bag, as often as they have one."""
+    words: Tensor = (torch.unique_consecutive if released.count == "runs" else torch.unique)(row_word)
+    return words
 
 
 def own_rows(batch: Minibatch, words: WordTable, *, once: bool = False) -> OwnRows:

@@ -212,8 +212,7 @@ def read_material(folder: Path, *, verify: bool = True) -> Material:
             raise FormatError(folder / name, "does not have the checksum it was written with", _MAKE_AGAIN)
     arrays = {name: _array(folder / name) for name in _ARRAYS}
     passages = Passages(
-        names=_texts(folder, content, "passages"),
-        **{name: arrays[f"passage_{name}.npy"] for name in _PASSAGE_COLUMNS},
+        names=_texts(folder, content, "passages"), **{name: arrays[f"passage_{name}.npy"] for name in _PASSAGE_COLUMNS}
     )
     material = Material(
         vocabulary=_vocabulary(folder, _texts(folder, content, "vocabulary")),

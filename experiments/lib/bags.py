@@ -1,61 +1,29 @@
 """Bags: which pairs of a segment and a dictionary row are positive, negative, or neither (Paper 3.1, App. C.2).
 
-This is the readable form, one function per superscript of the appendix: masks over every (segment, dictionary row) pair
-for every bag, which only small minibatches can afford. losses.py computes the same sums without the masks.
-
-A segment *shows* a word when it carries that label, or when it is unlabelled and the word is a background word of its
-subtitle: it may be there. Pairs that may match but are not known to, and pairs of words to discard (synonyms), are in
-neither set. A bag without positives is no bag. A bag without negatives costs nothing and counts in the mean.
+This is the readable form of what signspot.learning.losses sums up, one function per superscript of the appendix: masks
+over every (segment, dictionary row) pair for every bag, which only small minibatches can afford. Tests compare the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from signspot.learning.batches import Minibatch
-
-Anchor = Literal["segment-foreground", "dictionary-foreground", "segment-background", "dictionary-background"]
-ANCHORS: tuple[Anchor, ...] = get_args(Anchor)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paper:
-    """The bags of Paper App. C.2, its contradictions resolved as its figures do (deviations D1 to D3)."""
-
-    anchors: tuple[Anchor, ...] = ANCHORS
-    # Deviation D1. each-segment: a background segment with the entries of all background words of its subtitle.
-    # each-word: all background segments of an item with the entries of one of them, the other words in neither set.
-    segment_background: Literal["each-segment", "each-word"] = "each-segment"
-    average: Literal["bags", "anchors"] = "bags"  # over all bags, or over the means of the anchors (deviation D12)
-    repeats: Literal["rows", "entries"] = "rows"  # an entry of several items counts for each, or once (deviation D13)
-
-    def __post_init__(self) -> None:
-        if not self.anchors or not set(self.anchors) <= set(ANCHORS) or len(set(self.anchors)) < len(self.anchors):
-            raise ValueError(f"anchors are some of {', '.join(ANCHORS)}, not {self.anchors}")
-        _one_of("segment_background", self.segment_background, ("each-segment", "each-word"))
-        _one_of("average", self.average, ("bags", "anchors"))
-        _one_of("repeats", self.repeats, ("rows", "entries"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
-    """The bags of the released loss: one per run of a word, anchored at both its segments and its entries (D14)."""
-
-    # Pairs of a segment and an entry of its word from different items: in the numerator only, as released (so that a
-    # bag can cost less than 0), in neither sum, or in both.
-    cross_item: Literal["numerator", "nowhere", "both"] = "numerator"
-    same_subtitle: Literal["negative", "neither"] = "negative"  # the other background words of a segment's subtitle
-    count: Literal["runs", "words"] = "runs"  # a word counts once for each run of its rows, or once
-
-    def __post_init__(self) -> None:
-        _one_of("cross_item", self.cross_item, ("numerator", "nowhere", "both"))
-        _one_of("same_subtitle", self.same_subtitle, ("negative", "neither"))
-        _one_of("count", self.count, ("runs", "words"))
+from signspot.learning.losses import (
+    NONE,
+    TEMPERATURE,
+    Anchor,
+    Paper,
+    Released,
+    discard_relation,
+    distinct_words,
+    is_empty,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,35 +155,6 @@ def knowledge(batch: Minibatch, discard: Tensor | None, repeats: Literal["rows",
     )
 
 
-def discard_relation(words: Tensor, discard: Tensor | None) -> Tensor:
-    """(W, W) bool: which of `words` (W,), ascending, to discard with each other.
-
-    `discard` is a relation between all words, (V, V) bool, or pairs of words, (n, 2) int64; either direction will do.
-    """
-    related = torch.zeros(len(words), len(words), dtype=torch.bool, device=words.device)
-    if discard is None or not len(words):
-        return related
-    discard = discard.to(words.device)
-    if discard.dtype == torch.bool:
-        if discard.ndim != 2 or discard.shape[0] != discard.shape[1] or len(discard) <= words[-1]:
-            raise ValueError(f"a discard relation of shape {tuple(discard.shape)} for a word {int(words[-1])}")
-        known = words.clamp_min(0)
-        related = discard[known][:, known] & ((words >= 0) & (words >= 0)[:, None])
-    else:
-        if discard.ndim != 2 or discard.shape[1] != 2 or (discard < 0).any():
-            raise ValueError(f"words to discard are (n, 2) word numbers, not of shape {tuple(discard.shape)}")
-        place = torch.searchsorted(words, discard).clamp_max(len(words) - 1)
-        place = place[(words[place] == discard).all(dim=1)]
-        related[place[:, 0], place[:, 1]] = True
-    return (related | related.T).fill_diagonal_(False)
-
-
-def distinct_words(row_word: Tensor, released: Released) -> Tensor:
-    """(B,): the words that have a bag, as often as they have one."""
-    words: Tensor = (torch.unique_consecutive if released.count == "runs" else torch.unique)(row_word)
-    return words
-
-
 def _segment_anchored(known: Knowledge, is_anchor: Tensor) -> Bags:
     anchors = _one_hot(is_anchor)[:, :, None]
     positive = known.same_item & known.shows & known.counts_in_item
@@ -249,6 +188,13 @@ def _joined(left: Tensor, right: Tensor) -> Tensor:
     return (left.double() @ right.double()) > 0
 
 
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is one of {', '.join(choices)}, not {value!r}")
+def mil_nce(cosine: Tensor, bags: Bags, temperature: float = TEMPERATURE) -> Tensor:
+    """-log(sum_P / (sum_P + sum_N)) of Paper Eq. 1 for every bag, (B,), from masks: the reference for small batches.
+
+    `cosine` is (S, R), every segment with every dictionary row; every bag holds a positive pair.
+    """
+    logits = cosine / temperature
+    paid = bags.positive if bags.unpaid is None else bags.positive & ~bags.unpaid
+    above = logits.masked_fill(~bags.positive, NONE).flatten(1).logsumexp(1)
+    below = logits.masked_fill(~(paid | bags.negative), NONE).flatten(1).logsumexp(1)
+    return torch.where(is_empty(below), 0.0, below - above)
