@@ -23,7 +23,7 @@ from trajectories import Postures, Projection, changed, frames_of, token, window
 from signspot.domain.tracks import CLIP_LENGTH, Bools, FloatArray
 from signspot.domain.words import Synonyms, Vocabulary, Word
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.head import TrainingData, make_lesson, train_head
+from signspot.learning.head import TrainingData, make_setup, train_head
 from signspot.learning.material import Material, Passages
 from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, build_head, load_checkpoint
@@ -81,7 +81,7 @@ def learn(book: Schoolbook, loss: Loss) -> Head:
         seed=book.seed,
         threads=1,
     )
-    lesson = make_lesson(config, TrainingData(train=material, synonyms=synonyms))
+    lesson = make_setup(config, TrainingData(train=material, synonyms=synonyms))
     with tempfile.TemporaryDirectory() as folder:
         run = RunFolder(Path(folder) / "run")
         with run.opened(config, {"trunk": material.fingerprint}, "new"):

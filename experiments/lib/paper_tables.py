@@ -38,7 +38,7 @@ from signspot.files.atomic import atomic_output, make_folder
 from signspot.files.json import read_json, write_json
 from signspot.learning.clips import ClipPlace, RecordedClips
 from signspot.learning.config import EmbeddingConfig, TrunkRunConfig, as_toml, read_config
-from signspot.learning.head import Controls, Moment, TrainingData, make_lesson, score_head, train_head
+from signspot.learning.head import Controls, HeadProgress, TrainingData, make_setup, score_head, train_head
 from signspot.learning.material import (
     Footage,
     LabelledPassage,
@@ -51,7 +51,7 @@ from signspot.learning.material import (
     write_material,
 )
 from signspot.learning.runs import RunFolder, repeatable, usable_device
-from signspot.learning.trunk import TrunkControls, TrunkData, TrunkMoment, train_trunk
+from signspot.learning.trunk import TrunkControls, TrunkData, TrunkProgress, train_trunk
 from signspot.media.frames import MAX_SPEED, random_clips
 from signspot.models.checkpoints import HEAD, build_head, load_checkpoint
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
@@ -185,10 +185,10 @@ class WorldRuns:
         if not run.results.exists():
             train = self._material(sources, column, "train")
             data = TrainingData(train=train, split=self._split, synonyms=self._synonyms(config))
-            lesson = make_lesson(config, data)
+            setup = make_setup(config, data)
             facts = {"trunk": train.fingerprint}
             with run.opened(config, facts, "resume" if run.config.exists() else "new"):
-                train_head(config, lesson, run, Controls(progress=self._watch_head))
+                train_head(config, setup, run, Controls(progress=self._watch_head))
         learned = load_checkpoint(run.last)
         head = build_head(learned.card.config)
         head.load_state_dict(learned.part(HEAD))
@@ -228,10 +228,10 @@ class WorldRuns:
             self._clips = {column: world_trunk_data(self._world, words, config, self._told)}  # one at a time in memory
         return self._clips[column]
 
-    def _watch_head(self, moment: Moment) -> None:
+    def _watch_head(self, moment: HeadProgress) -> None:
         self._told("training a head", _epochs_done(moment), moment.epochs)
 
-    def _watch_trunk(self, moment: TrunkMoment) -> None:
+    def _watch_trunk(self, moment: TrunkProgress) -> None:
         self._told(f"training a trunk, {moment.stage}", _epochs_done(moment), moment.epochs)
 
 
@@ -269,7 +269,7 @@ def difference(first: RunScores, second: RunScores) -> RunScores:
     return RunScores(first.words, **columns)
 
 
-def _epochs_done(moment: Moment | TrunkMoment) -> float:
+def _epochs_done(moment: HeadProgress | TrunkProgress) -> float:
     return moment.epoch + moment.step / max(1, moment.steps)
 
 

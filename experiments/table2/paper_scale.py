@@ -20,8 +20,8 @@ from experiments.lib.paper_tables import PAPER, episode_passages, world_split, w
 
 from signspot.domain.words import Vocabulary
 from signspot.learning.config import EmbeddingConfig, read_config
-from signspot.learning.head import TrainingData, make_lesson, new_head
-from signspot.learning.losses import drawn_by
+from signspot.learning.head import TrainingData, make_setup, new_head
+from signspot.learning.losses import step_generator
 from signspot.learning.material import Material, passage_columns
 from signspot.learning.runs import RunFolder, Team, repeatable, usable_device
 from signspot.learning.trunk import TrunkControls, train_trunk
@@ -82,12 +82,12 @@ def some_material(world: World) -> Material:
 def head_seconds(world: World, material: Material, name: str, changes: tuple[str, ...] = ()) -> float:
     """Of one passage in a minibatch, as large a one as the episodes fill."""
     config = read_config(CONFIGS / f"{name}.toml", EmbeddingConfig, changes)
-    lesson = make_lesson(config, TrainingData(train=material, split=world_split(world)))
-    head = new_head(config, lesson)
-    batch = next(iter(lesson.batches.epoch(0)))
+    setup = make_setup(config, TrainingData(train=material, split=world_split(world)))
+    head = new_head(config, setup)
+    batch = next(iter(setup.batches.epoch(0)))
 
     def step() -> None:
-        lesson.objective.loss(head, batch, Team(), drawn_by(0, 0, 0)).backward()  # type: ignore[no-untyped-call]
+        setup.objective.loss(head, batch, Team(), step_generator(0, 0, 0)).backward()  # type: ignore[no-untyped-call]
 
     return counted(step, 2) / batch.n_items
 

@@ -37,10 +37,10 @@ from signspot.learning.trunk import (
     ClipTest,
     TrunkControls,
     TrunkData,
-    TrunkMoment,
+    TrunkProgress,
     accuracy_of,
-    presenter_of,
     train_trunk,
+    transform_of,
 )
 from signspot.media.frames import shape_frame
 from signspot.models.checkpoints import load_checkpoint, networks_of
@@ -154,12 +154,12 @@ def _named(run: RunFolder, config: TrunkRunConfig, clips: RecordedClips) -> dict
     """Each test clip as a test of its own: whether its word is the first, and among the first five."""
     trunk, _ = networks_of(load_checkpoint(run.last))
     alone = (ClipTest(place.name, replace(clips, places=(place,))) for place in clips.places)
-    each = [accuracy_of(trunk, test, presenter_of(config), torch.device("cpu")) for test in alone]
+    each = [accuracy_of(trunk, test, transform_of(config), torch.device("cpu")) for test in alone]
     words = _labels(clips)
     return {"words": words, "top1": [one.top1 for one in each], "top5": [one.top5 for one in each]}
 
 
-def told(moment: TrunkMoment) -> None:
+def told(moment: TrunkProgress) -> None:
     """A line for every epoch."""
     if moment.finished is not None:
         sys.stderr.write(f"{process_time():.0f} s: {moment.finished}\n")

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head import Controls, new_head, train_head
-from signspot.learning.losses import drawn_by
-from signspot.learning.runs import RunFolder, Team, joined_team
-from tests.learning.small_runs import SMALL, small_lesson
+from signspot.learning.losses import step_generator
+from signspot.learning.runs import RunFolder, Team, join_team
+from tests.learning.small_runs import SMALL, small_setup
 
 CASES: dict[str, EmbeddingConfig] = {
     "paper": SMALL,
@@ -33,10 +33,10 @@ CASES: dict[str, EmbeddingConfig] = {
 
 def loss_and_gradients(config: EmbeddingConfig, team: Team) -> dict[str, Tensor]:
     """The loss of the first batch, and its gradient for every parameter."""
-    lesson = small_lesson(config)
-    head = new_head(config, lesson)
-    batch = next(iter(lesson.batches.epoch(0)))
-    loss = lesson.objective.loss(head, batch, team, drawn_by(0, 0, 0))
+    setup = small_setup(config)
+    head = new_head(config, setup)
+    batch = next(iter(setup.batches.epoch(0)))
+    loss = setup.objective.loss(head, batch, team, step_generator(0, 0, 0))
     loss.backward()  # type: ignore[no-untyped-call]
     team.sum_gradients(head)
     gradients = {name: p.grad for name, p in head.named_parameters() if p.grad is not None}
@@ -48,14 +48,14 @@ def stopped_by_one(team: Team, run: RunFolder) -> None:
     asked = iter(range(100))
     controls = Controls(team=team, stop=lambda: next(asked) == 1 and team.rank == 1)
     try:
-        train_head(SMALL, small_lesson(), run, controls)
+        train_head(SMALL, small_setup(), run, controls)
     except KeyboardInterrupt:
         (run.path / f"stopped-{team.rank}").touch()
 
 
 def main(folder: Path) -> None:
     torch.set_num_threads(1)
-    with joined_team(os.environ) as team:
+    with join_team(os.environ) as team:
         for name, config in CASES.items():
             save_file(loss_and_gradients(config, team), folder / f"{name}-{team.rank}.safetensors")
         run = RunFolder(folder / "run")
@@ -64,7 +64,7 @@ def main(folder: Path) -> None:
         team.wait()
         stopped_by_one(team, run)
         team.wait()
-        train_head(SMALL, small_lesson(), run, Controls(team=team))
+        train_head(SMALL, small_setup(), run, Controls(team=team))
         team.wait()
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.head import Controls, Lesson, TrainingData, make_lesson, train_head
+from signspot.learning.head import Controls, TrainingData, TrainingSetup, make_setup, train_head
 from signspot.learning.runs import RunFolder, Start
 from tests.learning.planted import World, planted
 
@@ -35,10 +35,10 @@ SMALL = EmbeddingConfig(
 WORLD = World(n_words=16, n_annotated=8, n_signers=4)
 
 
-def small_lesson(config: EmbeddingConfig = SMALL) -> Lesson:
+def small_setup(config: EmbeddingConfig = SMALL) -> TrainingSetup:
     """48 passages: 6 steps an epoch."""
     train, test = planted(WORLD, seed=0, n_train=48, n_test=16)
-    return make_lesson(config, TrainingData(train=train, test=test))
+    return make_setup(config, TrainingData(train=train, test=test))
 
 
 def run_in(
@@ -47,12 +47,12 @@ def run_in(
     controls: Controls = Controls(),
     *,
     start: Start = "new",
-    lesson: Lesson | None = None,
+    setup: TrainingSetup | None = None,
 ) -> RunFolder:
     """Train in a folder until the end or until something happens."""
     run = RunFolder(folder)
     with run.opened(config, {"train": "planted"}, start):
-        train_head(config, lesson or small_lesson(config), run, controls)
+        train_head(config, setup or small_setup(config), run, controls)
     return run
 
 

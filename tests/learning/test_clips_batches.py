@@ -10,8 +10,8 @@ from signspot.learning.clips import (
     ClipBatch,
     ClipBatches,
     LandmarkAugmentation,
-    LandmarkPresenter,
-    PixelPresenter,
+    LandmarkTransform,
+    PixelTransform,
     RecordedClips,
     SourceShare,
 )
@@ -19,7 +19,7 @@ from signspot.media.frames import Augmentation
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.landmarks import mirrored
 
-UNCHANGED = LandmarkPresenter(
+UNCHANGED = LandmarkTransform(
     LandmarkAugmentation(mirror_probability=0, rotation_degrees=0, stretch_jitter=0, speed_jitter=0, hand_dropout=0)
 )
 
@@ -98,7 +98,7 @@ def test_threads_end_when_nobody_listens_and_their_errors_arrive() -> None:
     ahead = both().batches(0, 1000, workers=2)
     next(ahead)
     ahead.close()  # type: ignore[attr-defined]
-    broken = ClipBatches((share(3, CONTINUOUS, 1),), PixelPresenter(), batch_size=1, seed=(0, 1))
+    broken = ClipBatches((share(3, CONTINUOUS, 1),), PixelTransform(), batch_size=1, seed=(0, 1))
     with pytest.raises(ValueError, match="clips of float32"):
         list(broken.batches(0, 3, workers=2))
 
@@ -107,13 +107,13 @@ def test_landmarks_show_the_frames_of_the_pixels_mirrored_where_they_are() -> No
     n_frames, side = 40, 8
     pixels = np.repeat(np.arange(n_frames, dtype=np.uint8), side * side * 3).reshape(n_frames, side, side, 3)
     points = np.repeat(np.arange(1, n_frames + 1, dtype=np.float32)[:, None], 258, axis=1)
-    presenter = PixelPresenter(Augmentation(crop=side, colour_jitter=0, scale_jitter=0, flip_probability=0.5))
+    transform = PixelTransform(Augmentation(crop=side, colour_jitter=0, scale_jitter=0, flip_probability=0.5))
     one = SourceShare(
         RecordedClips.whole([pixels], [0], max_speed=4),
         np.array([0]),
         landmarks=RecordedClips.whole([points], [0], max_speed=4),
     )
-    batches = ClipBatches((one,), presenter, batch_size=1, seed=(0, 0))
+    batches = ClipBatches((one,), transform, batch_size=1, seed=(0, 0))
     mirrors = 0
     for step in range(30):
         batch = batches.batch(step)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.learning.clips import LandmarkAugmentation, LandmarkPresenter, PixelPresenter
+from signspot.learning.clips import LandmarkAugmentation, LandmarkTransform, PixelTransform
 from signspot.media.frames import Augmentation, normalised
 from signspot.models.landmarks import body_of, mirrored
 from tests.learning.signs import signing_hand
@@ -20,44 +20,44 @@ def pixels(seed: int = 0, side: int = 20) -> np.ndarray:
 
 
 def test_pixels_are_changed_in_training_and_only_cut_in_a_test() -> None:
-    presenter, clip = PixelPresenter(Augmentation(crop=16)), pixels()
+    transform, clip = PixelTransform(Augmentation(crop=16)), pixels()
     before = clip.copy()
-    shown = [presenter.training(clip, np.random.default_rng(seed)).frames for seed in range(4)]
+    shown = [transform.training(clip, np.random.default_rng(seed)).frames for seed in range(4)]
     assert all(one.shape == (16, 16, 16, 3) and one.dtype == np.uint8 for one in shown)
     assert all(not np.array_equal(one, clip[:, 2:18, 2:18]) for one in shown)
     assert not np.array_equal(shown[0], shown[1])
-    assert np.array_equal(presenter.testing(clip[None])[0], clip[:, 2:18, 2:18])
+    assert np.array_equal(transform.testing(clip[None])[0], clip[:, 2:18, 2:18])
     assert np.array_equal(clip, before)
 
 
 def test_a_mirrored_clip_says_so() -> None:
-    presenter = PixelPresenter(Augmentation(crop=20, colour_jitter=0, scale_jitter=0))
+    transform = PixelTransform(Augmentation(crop=20, colour_jitter=0, scale_jitter=0))
     clip = pixels()
     for seed in range(10):
-        shown = presenter.training(clip, np.random.default_rng(seed))
+        shown = transform.training(clip, np.random.default_rng(seed))
         assert np.array_equal(shown.frames, clip[:, :, ::-1] if shown.is_mirrored else clip)
 
 
 def test_the_network_gets_the_numbers_the_embedder_gives_it() -> None:
     clips = np.stack([pixels(0), pixels(1)])
-    tensor = PixelPresenter(Augmentation(crop=20)).tensor(torch.from_numpy(clips))
+    tensor = PixelTransform(Augmentation(crop=20)).tensor(torch.from_numpy(clips))
     assert tensor.shape == (2, 3, 16, 20, 20)
     assert torch.allclose(tensor, torch.from_numpy(np.moveaxis(normalised(clips), -1, 1)), atol=1e-6)
 
 
 def test_landmarks_are_changed_in_training_only() -> None:
-    presenter = LandmarkPresenter()
+    transform = LandmarkTransform()
     clip = signing_hand(0, np.random.default_rng(0), n_frames=16)
     before = clip.copy()
-    shown = [presenter.training(clip, np.random.default_rng(seed)).frames for seed in range(4)]
+    shown = [transform.training(clip, np.random.default_rng(seed)).frames for seed in range(4)]
     assert all(one.shape == (16, 258) and not np.array_equal(one, clip) for one in shown)
-    assert np.array_equal(presenter.testing(clip[None])[0], clip)
+    assert np.array_equal(transform.testing(clip[None])[0], clip)
     assert np.array_equal(clip, before)
 
 
 def test_without_any_change_landmarks_stay_as_they_are() -> None:
     clip = signing(1).numpy()[0]
-    shown = LandmarkPresenter(STILL).training(clip, np.random.default_rng(0))
+    shown = LandmarkTransform(STILL).training(clip, np.random.default_rng(0))
     assert np.allclose(shown.frames, clip, atol=1e-6)
 
 
@@ -112,18 +112,18 @@ def test_a_lost_hand_is_lost_for_a_stretch_of_frames() -> None:
 
 
 @pytest.mark.parametrize(
-    ("presenter", "clip"),
+    ("transform", "clip"),
     [
-        (PixelPresenter(), np.zeros((16, 224, 224), np.uint8)),
-        (PixelPresenter(), np.zeros((16, 100, 100, 3), np.uint8)),
-        (PixelPresenter(Augmentation(crop=8)), np.zeros((15, 8, 8, 3), np.uint8)),
-        (PixelPresenter(), np.zeros((16, 258), np.float32)),
-        (LandmarkPresenter(), np.zeros((16, 8, 8, 3), np.uint8)),
-        (LandmarkPresenter(), np.zeros((15, 258), np.float32)),
+        (PixelTransform(), np.zeros((16, 224, 224), np.uint8)),
+        (PixelTransform(), np.zeros((16, 100, 100, 3), np.uint8)),
+        (PixelTransform(Augmentation(crop=8)), np.zeros((15, 8, 8, 3), np.uint8)),
+        (PixelTransform(), np.zeros((16, 258), np.float32)),
+        (LandmarkTransform(), np.zeros((16, 8, 8, 3), np.uint8)),
+        (LandmarkTransform(), np.zeros((15, 258), np.float32)),
     ],
 )
-def test_clips_of_another_kind_are_refused(presenter: PixelPresenter | LandmarkPresenter, clip: np.ndarray) -> None:
+def test_clips_of_another_kind_are_refused(transform: PixelTransform | LandmarkTransform, clip: np.ndarray) -> None:
     with pytest.raises(ValueError, match="clips of"):
-        presenter.training(clip, np.random.default_rng(0))
+        transform.training(clip, np.random.default_rng(0))
     with pytest.raises(ValueError, match="clips of"):
-        presenter.testing(clip[None])
+        transform.testing(clip[None])

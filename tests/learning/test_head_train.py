@@ -17,11 +17,11 @@ from torch import Tensor
 from signspot.errors import EnvironmentProblem, InputError
 from signspot.learning.batches import Minibatch
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.head import BatchStream, Controls, Moment, new_head, score_head, train_head
-from signspot.learning.losses import drawn_by
+from signspot.learning.head import BatchStream, Controls, HeadProgress, new_head, score_head, train_head
+from signspot.learning.losses import step_generator
 from signspot.learning.runs import Interrupted, RunFolder, load_state, results_of
 from signspot.models.head import Head
-from tests.learning.small_runs import SMALL, run_in, small_lesson
+from tests.learning.small_runs import SMALL, run_in, small_setup
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,7 +44,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 @dataclass(frozen=True)
 class SomeBatches:
-    """Minibatches of a lesson, changed or counted on their way."""
+    """Minibatches of a setup, changed or counted on their way."""
 
     inner: BatchStream
     last: Minibatch
@@ -61,14 +61,14 @@ class SomeBatches:
 def test_training_is_sgd_with_momentum_on_the_loss_of_each_batch(tmp_path: Path) -> None:
     config = replace(SMALL, epochs=2, decay_epochs=(1,), weight_decay=0.01)
     run = run_in(tmp_path / "run", config)
-    lesson = small_lesson(config)
-    head = new_head(config, lesson)
+    setup = small_setup(config)
+    head = new_head(config, setup)
     # SGD by hand, as its textbook says it: v = 0.9 v + (g + decay w), w = w - rate v.
     velocity = [torch.zeros_like(p) for p in head.parameters()]
     for epoch, rate in ((0, 1e-2), (1, 1e-3)):
-        for step in range(lesson.batches.steps_per_epoch):
-            batch = lesson.batches.minibatch(epoch, step)  # type: ignore[attr-defined]
-            loss = lesson.objective.loss(head, batch, Controls().team, drawn_by(0, epoch, step))
+        for step in range(setup.batches.steps_per_epoch):
+            batch = setup.batches.minibatch(epoch, step)  # type: ignore[attr-defined]
+            loss = setup.objective.loss(head, batch, Controls().team, step_generator(0, epoch, step))
             gradients = torch.autograd.grad(loss, list(head.parameters()))
             with torch.no_grad():
                 for v, p, g in zip(velocity, head.parameters(), gradients, strict=True):
@@ -162,7 +162,7 @@ def test_a_state_is_saved_inside_an_epoch_when_the_time_has_come(tmp_path: Path)
     seen: list[bool] = []
     state = tmp_path / "run" / "state.safetensors"
 
-    def look(moment: Moment) -> None:
+    def look(moment: HeadProgress) -> None:
         seen.append(state.exists())
         if len(seen) == 4:
             raise KeyboardInterrupt
@@ -179,24 +179,24 @@ def test_a_complete_run_is_not_trained_again(whole: RunFolder) -> None:
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_names_its_batch(tmp_path: Path) -> None:
-    lesson = small_lesson()
-    bad = lesson.batches.minibatch(1, 2)  # type: ignore[attr-defined]
+    setup = small_setup()
+    bad = setup.batches.minibatch(1, 2)  # type: ignore[attr-defined]
     bad = replace(bad, segments=torch.where(bad.segment_item[:, None] == 3, math.nan, bad.segments))
     run = RunFolder(tmp_path / "run")
     with pytest.raises(InputError, match=r"loss of epoch 2, step 3 has no number: bad_batch\.json lists") as caught:
-        run_in(run.path, lesson=replace(lesson, batches=SomeBatches(lesson.batches, bad)))
+        run_in(run.path, setup=replace(setup, batches=SomeBatches(setup.batches, bad)))
     assert "\n" not in str(caught.value)
     described = json.loads(run.bad_batch.read_text())
     assert (described["epoch"], described["step"]) == (1, 2)
     assert [one["passage"] for one in described["passages"]] == list(bad.passages)
-    assert described["passages"][0]["name"] == lesson.passage_names[bad.passages[0]]
+    assert described["passages"][0]["name"] == setup.passage_names[bad.passages[0]]
     assert all(torch.isfinite(tensor).all() for tensor in load_file(run.state).values())
     # What was saved before it is sound: with good data the run goes on from there.
     assert results_of(run_in(run.path, start="resume")) is not None
 
 
 def test_a_gradient_that_is_no_number_never_reaches_the_weights(tmp_path: Path) -> None:
-    lesson = small_lesson()
+    setup = small_setup()
 
     class Steep:
         def loss(self, head: Head, batch: Minibatch, *_: object) -> Tensor:
@@ -204,9 +204,9 @@ def test_a_gradient_that_is_no_number_never_reaches_the_weights(tmp_path: Path) 
             return torch.sqrt((row * 0.0).sum()) + 1.0  # 1, with a gradient of infinity times zero
 
     # At the very first step: one step later the weights, and a state saved between, would hold it already.
-    steep = replace(lesson, objective=Steep())  # type: ignore[arg-type]
+    steep = replace(setup, objective=Steep())  # type: ignore[arg-type]
     with pytest.raises(InputError, match="loss of epoch 1, step 1 has no number"):
-        run_in(tmp_path / "run", controls=Controls(save_seconds=0.0), lesson=steep)
+        run_in(tmp_path / "run", controls=Controls(save_seconds=0.0), setup=steep)
     assert not (tmp_path / "run" / "state.safetensors").exists()
 
 
@@ -230,11 +230,11 @@ def test_the_best_model_is_the_one_that_scored_highest(tmp_path: Path) -> None:
 
 
 def test_the_scores_of_the_curve_are_those_of_the_saved_model(whole: RunFolder) -> None:
-    lesson = small_lesson()
-    head = new_head(SMALL, lesson)
+    setup = small_setup()
+    head = new_head(SMALL, setup)
     head.load_state_dict({name.removeprefix("mlp."): tensor for name, tensor in load_file(whole.last).items()})
-    assert lesson.test is not None
-    scores = score_head(head, lesson.test, None)
+    assert setup.test is not None
+    scores = score_head(head, setup.test, None)
     assert curve(whole)[-1]["mean_ap"] == pytest.approx(scores.mean_ap, abs=1e-9)
 
 
@@ -244,13 +244,13 @@ def test_scores_are_taken_as_often_as_asked_and_at_the_end(tmp_path: Path) -> No
 
 
 def test_without_a_test_set_the_last_model_is_kept_as_the_best(tmp_path: Path) -> None:
-    run = run_in(tmp_path / "run", lesson=replace(small_lesson(), test=None))
+    run = run_in(tmp_path / "run", setup=replace(small_setup(), test=None))
     assert run.last.read_bytes() == run.best.read_bytes()
 
 
 def test_progress_tells_the_step_the_loss_and_the_time_left(tmp_path: Path) -> None:
     ticks = iter(range(10**6))
-    seen: list[Moment] = []
+    seen: list[HeadProgress] = []
     run_in(tmp_path / "run", controls=Controls(progress=seen.append, clock=lambda: float(next(ticks))))
     steps = [moment for moment in seen if moment.finished is None]
     assert [(moment.epoch, moment.step) for moment in steps] == [(e, s) for e in range(3) for s in range(1, 7)]
@@ -298,12 +298,12 @@ def test_the_state_of_another_network_is_refused(whole: RunFolder, tmp_path: Pat
     run.state.write_bytes(whole.state.read_bytes())
     config = replace(SMALL, hidden_dim=8)
     with pytest.raises(InputError, match="does not fit this run"):
-        train_head(config, small_lesson(config), run)
+        train_head(config, small_setup(config), run)
 
 
 def test_the_draws_of_a_step_depend_on_nothing_but_its_place() -> None:
     def draw(*place: int) -> list[float]:
-        return torch.rand(4, generator=drawn_by(*place)).tolist()
+        return torch.rand(4, generator=step_generator(*place)).tolist()
 
     assert draw(0, 3, 5) == draw(0, 3, 5)
     places = [(seed, epoch, step) for seed in range(3) for epoch in range(3) for step in range(3)]
@@ -312,7 +312,7 @@ def test_the_draws_of_a_step_depend_on_nothing_but_its_place() -> None:
 
 def test_a_config_says_which_head_is_made() -> None:
     config: EmbeddingConfig = replace(SMALL, domain_specific=True, activation_after_last="released")
-    shape = new_head(config, small_lesson(config)).config
+    shape = new_head(config, small_setup(config)).config
     assert (shape.domains, shape.activation_after_last, shape.classes) == (2, "released", None)
     config = replace(SMALL, loss="classification")
-    assert new_head(config, small_lesson(config)).config.classes == 16
+    assert new_head(config, small_setup(config)).config.classes == 16

@@ -7,7 +7,7 @@ import pytest
 from safetensors.torch import load_file
 
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.head import TrainingData, make_lesson, new_head, score_head
+from signspot.learning.head import TrainingData, make_setup, new_head, score_head
 from signspot.learning.material import Material
 from tests.learning.planted import World, planted
 from tests.learning.small_runs import run_in
@@ -36,9 +36,9 @@ def learned(folder: Path, loss: str, seed: int, data: tuple[Material, Material])
         threads=1,
         seed=seed,
     )
-    lesson = make_lesson(config, TrainingData(train=train))
-    weights = load_file(run_in(folder / loss, config, lesson=lesson).last)
-    head = new_head(config, lesson)
+    setup = make_setup(config, TrainingData(train=train))
+    weights = load_file(run_in(folder / loss, config, setup=setup).last)
+    head = new_head(config, setup)
     head.load_state_dict({name.removeprefix("mlp."): tensor for name, tensor in weights.items()})
     unannotated = score_head(head, test, WORLD.unannotated)
     return Scores(score_head(head, train, None).mean_ap, unannotated.mean_ap, unannotated.chance_mean_ap)

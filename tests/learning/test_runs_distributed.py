@@ -15,9 +15,9 @@ from safetensors.torch import load_file
 
 from signspot.errors import EnvironmentProblem, InputError
 from signspot.learning.head import train_head
-from signspot.learning.runs import RunFolder, Team, joined_team
+from signspot.learning.runs import RunFolder, Team, join_team
 from tests.learning.gloo_process import CASES, loss_and_gradients
-from tests.learning.small_runs import SMALL, run_in, small_lesson
+from tests.learning.small_runs import SMALL, run_in, small_setup
 
 ROOT = Path(__file__).parents[2]
 
@@ -69,7 +69,7 @@ def test_a_run_of_two_processes_cannot_be_continued_by_one(two_processes: Path, 
     run.path.mkdir()
     run.state.write_bytes((two_processes / "run" / "state.safetensors").read_bytes())
     with pytest.raises(InputError, match="was saved by 2 processes, this is 1: start as many as before"):
-        train_head(SMALL, small_lesson(), run)
+        train_head(SMALL, small_setup(), run)
 
 
 @given(st.integers(0, 50), st.integers(1, 9))
@@ -80,13 +80,13 @@ def test_the_shares_of_all_are_all_rows_in_order(n_rows: int, size: int) -> None
 
 
 def test_without_torchrun_a_process_is_a_team_of_one() -> None:
-    with joined_team({}) as team:
+    with join_team({}) as team:
         assert team == Team() and team.is_leader
 
 
 def test_an_environment_that_torchrun_did_not_make_is_refused() -> None:
     with (
         pytest.raises(EnvironmentProblem, match="WORLD_SIZE: is 'two', not a number"),
-        joined_team({"WORLD_SIZE": "two"}),
+        join_team({"WORLD_SIZE": "two"}),
     ):
         pass

@@ -20,7 +20,7 @@ from signspot.learning import trunk as pretrain
 from signspot.learning.clips import FrameCache, RecordedClips, dictionary_clips
 from signspot.learning.config import TrunkRunConfig
 from signspot.learning.runs import Interrupted, RunFolder, load_state, save_state
-from signspot.learning.trunk import ClipTest, Learner, TrunkControls, TrunkData, TrunkEpoch, TrunkMoment
+from signspot.learning.trunk import ClipTest, Learner, TrunkControls, TrunkData, TrunkEpoch, TrunkProgress
 from signspot.models.checkpoints import build_trunk, load_checkpoint
 from signspot.models.embedders import DICTIONARY, embedder_from_checkpoint
 from tests.learning.signs import WORDS, moving_hand, signing_hand
@@ -39,7 +39,7 @@ def signs(make: Callable[..., np.ndarray], n: int, n_words: int, seed: int) -> R
 def learned(config: TrunkRunConfig, data: TrunkData, folder: Path) -> list[TrunkEpoch]:
     epochs: list[TrunkEpoch] = []
 
-    def note(moment: TrunkMoment) -> None:
+    def note(moment: TrunkProgress) -> None:
         if moment.finished is not None:
             epochs.append(moment.finished)
 
@@ -269,7 +269,7 @@ def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_finished_run_is_not_trained_again(uninterrupted: Path) -> None:
     before = (uninterrupted / "last.safetensors").read_bytes()
-    told: list[TrunkMoment] = []
+    told: list[TrunkProgress] = []
     trained(LANDMARKS, data_of(LANDMARKS), uninterrupted, TrunkControls(progress=told.append))
     assert not told
     assert (uninterrupted / "last.safetensors").read_bytes() == before

@@ -11,17 +11,17 @@ from signspot.learning.clips import ClipPlace, RecordedClips
 from signspot.learning.config import TrunkRunConfig
 from signspot.learning.trunk import (
     ClipTest,
-    PoseReader,
+    PoseRegressor,
     TrunkData,
     batches_of,
     new_trunk,
     pose_loss,
     pose_target,
     refuse_unusable_tests,
-    seen,
     stages_of,
     start_from,
     trunk_for,
+    trunk_output,
 )
 from signspot.models.checkpoints import Checkpoint, ModelCard, describe, state_of
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
@@ -81,7 +81,7 @@ def test_domain_specific_batch_norm_begins_as_copies_and_says_the_same() -> None
     assert len(batch_norms(both)) == 2 * len(batch_norms(trunk))
     clips = torch.rand(3, 3, 16, 32, 32) - 0.5
     expected = trunk(clips).embedding
-    assert torch.allclose(seen(both, clips, torch.tensor([1, 0, 1])).embedding, expected, atol=1e-5)
+    assert torch.allclose(trunk_output(both, clips, torch.tensor([1, 0, 1])).embedding, expected, atol=1e-5)
 
 
 def test_each_domain_is_normalised_by_its_own_set_and_rows_keep_their_order() -> None:
@@ -92,7 +92,7 @@ def test_each_domain_is_normalised_by_its_own_set_and_rows_keep_their_order() ->
             tensor *= 1.5
     clips = torch.rand(4, 3, 16, 32, 32) - 0.5
     domains = torch.tensor([1, 0, 0, 1])
-    got = seen(both, clips, domains)
+    got = trunk_output(both, clips, domains)
     for row, domain in enumerate(domains.tolist()):
         expected = both(clips[row : row + 1], domain)
         assert torch.allclose(got.embedding[row], expected.embedding[0], atol=1e-5)
@@ -194,7 +194,7 @@ def test_the_target_of_pose_distillation_moves_with_the_mirror_only() -> None:
 
 def test_only_detected_points_count_in_the_loss_of_pose_distillation() -> None:
     target = pose_target(signing(3))
-    guess = PoseReader(8)(torch.rand(3, 8)).detach()
+    guess = PoseRegressor(8)(torch.rand(3, 8)).detach()
     total = n = 0.0
     for b, t, p in np.ndindex(*target.found.shape):
         if target.found[b, t, p]:

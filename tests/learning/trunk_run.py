@@ -11,7 +11,7 @@ import torch
 from signspot.learning.clips import RecordedClips
 from signspot.learning.config import TrunkRunConfig
 from signspot.learning.runs import RunFolder
-from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, TrunkMoment, train_trunk
+from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, TrunkProgress, train_trunk
 from signspot.models.checkpoints import ModelCard
 from tests.learning.signs import WORDS, moving_hand, signing_hand
 
@@ -68,7 +68,7 @@ def trained(
 def main() -> None:
     torch.set_num_threads(1)
 
-    def tell(moment: TrunkMoment) -> None:
+    def tell(moment: TrunkProgress) -> None:
         sys.stdout.write(f"{moment.stage}, epoch {moment.epoch}, step {moment.step}\n")
         sys.stdout.flush()
 

@@ -10,7 +10,7 @@ import pytest
 
 from signspot.errors import InputError, OutputExists
 from signspot.evaluation.intervals import BootstrapOptions
-from signspot.learning.head import TrainingData, make_lesson, score_head
+from signspot.learning.head import TrainingData, make_setup, score_head
 from signspot.learning.material import Material, WordSplit, read_material, write_material, write_split
 from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, build_head, load_checkpoint
@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "corpus" / f"video{number}.mp4").touch()
     (folder / "corpus" / "corpus.csv").write_text(f"video,signer\n{rows}")
     config = replace(SMALL, epochs=1, decay_epochs=(), training_words="train", split=folder / "split.json")
-    run_in(folder / "run", config, lesson=make_lesson(config, TrainingData(train=train, split=SPLIT)))
+    run_in(folder / "run", config, setup=make_setup(config, TrainingData(train=train, split=SPLIT)))
     return folder
 
 

@@ -19,7 +19,7 @@ from signspot.embedding.zoo import model_path
 from signspot.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from signspot.learning.head import Moment
+    from signspot.learning.head import HeadProgress
     from signspot.learning.runs import Start
     from signspot.workflows.train import TrainedRun
 
@@ -170,7 +170,7 @@ def trunk_command(
     save_minutes: float = _SAVE,
 ) -> None:
     """Train the network that sees video or landmarks, by classification of annotated and dictionary clips."""
-    from signspot.learning.trunk import TrunkControls, TrunkMoment
+    from signspot.learning.trunk import TrunkControls, TrunkProgress
     from signspot.workflows.train import TrunkRun, train_trunk_on
 
     request = TrunkRun(
@@ -186,7 +186,7 @@ def trunk_command(
     )
     with progress_bars() as bars:
 
-        def show(moment: TrunkMoment) -> None:
+        def show(moment: TrunkProgress) -> None:
             if moment.finished is not None:
                 bars.clear()
                 done = f"{moment.stage}, epoch {moment.epoch + 1} of {moment.epochs}: loss {moment.finished.loss:.4f}"
@@ -234,8 +234,8 @@ def _start(*, resume: bool, overwrite: bool) -> Start:
     return "resume" if resume else "overwrite" if overwrite else "new"
 
 
-def _watched(bars: Bars) -> Callable[[Moment], None]:
-    def show(moment: Moment) -> None:
+def _watched(bars: Bars) -> Callable[[HeadProgress], None]:
+    def show(moment: HeadProgress) -> None:
         row = moment.finished
         if row is None:
             bars(f"epoch {moment.epoch + 1} of {moment.epochs}", moment.step, moment.steps)

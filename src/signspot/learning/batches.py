@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +24,9 @@ from signspot.domain.words import Vocabulary, Word
 from signspot.errors import InputError
 from signspot.interrupts import is_asked
 from signspot.learning.material import Material, Passages, check_material, refuse_not_finite
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _SCHEDULE, _CLIPS = 0, 1  # what a stream of random numbers is for
 
@@ -60,7 +63,7 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BatchReport:
+class _BatchReport:
     """What a source of minibatches uses, and what it leaves out."""
 
     n_passages: int
@@ -106,7 +109,7 @@ class BatchSource:
         self._runs = _WordRuns.of(material, has_rows if options.dictionary == "full" else has_rows & is_training_word)
         self._shape = EpochShape.of(self._labels, options.batch_size, balanced=options.balanced)
         self._schedule: tuple[int, Ints] = (-1, np.empty((0, 0), np.int64))
-        self.report = BatchReport(
+        self.report = _BatchReport(
             n_passages=len(passages),
             n_used=len(self._used),
             n_labels=len(np.unique(self._labels)),
@@ -119,13 +122,12 @@ class BatchSource:
 
     @property
     def steps_per_epoch(self) -> int:
-        """How many minibatches an epoch has."""
         return self._shape.n_steps
 
     def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Minibatch]:
         """The minibatches of an epoch from `first_step` on; the next ones are made while one is used."""
         steps = range(first_step, self.steps_per_epoch)
-        return made_ahead(partial(self.minibatch, epoch), steps, workers=1, ahead=self.options.prefetch)
+        return prefetch(partial(self.minibatch, epoch), steps, workers=1, ahead=self.options.prefetch)
 
     def minibatch(self, epoch: int, step: int) -> Minibatch:
         """One minibatch; the same for the same seed, epoch and step, whatever was asked for before."""
@@ -133,14 +135,9 @@ class BatchSource:
             raise ValueError(f"no step {step} of epoch {epoch}: an epoch has {self.steps_per_epoch} steps")
         passages = self._used[self._epoch(epoch)[step]]
         rng = self._rng(_CLIPS, epoch, step)
-        windows = np.concatenate(
-            [
-                self._windows.draw_foreground(passages, rng)[:, None],
-                self._windows.draw_background(passages, self.options.n_background, rng),
-            ],
-            axis=1,
-        )
-        return self._assembled(passages, windows)
+        foreground = self._windows.draw_foreground(passages, rng)[:, None]
+        background = self._windows.draw_background(passages, self.options.n_background, rng)
+        return self._assembled(passages, np.concatenate([foreground, background], axis=1))
 
     def _assembled(self, passages: Ints, windows: Ints) -> Minibatch:
         label = self._material.passages.label[passages]
@@ -183,11 +180,9 @@ class BatchSource:
         """(n_steps, n_items) places in the list of used passages."""
         made_for, schedule = self._schedule
         if made_for != epoch:
-            rng = self._rng(_SCHEDULE, epoch, 0)
-            if self.options.balanced:
-                schedule = balanced_epoch(self._labels, self._shape, rng)
-            else:
-                schedule = plain_epoch(len(self._labels), self._shape, rng)
+            rng, labels, shape = self._rng(_SCHEDULE, epoch, 0), self._labels, self._shape
+            is_balanced = self.options.balanced
+            schedule = balanced_epoch(labels, shape, rng) if is_balanced else plain_epoch(len(labels), shape, rng)
             self._schedule = (epoch, schedule)
         return schedule
 
@@ -234,7 +229,6 @@ class _EntriesByWord:
         return cls(np.argsort(material.entry_word, kind="stable"), np.cumsum(count) - count, count)
 
     def rows_of(self, words: Ints) -> Ints:
-        """All entries of these words, in their order."""
         return self.order[ragged(self.start[words], self.count[words])]
 
 
@@ -332,22 +326,16 @@ class Minibatch:
         return self.entry_word[self.row_entry]
 
     def with_vectors(self, segments: Tensor, entries: Tensor) -> Minibatch:
-        """The same minibatch with other vectors, such as their embeddings."""
         return replace(self, segments=segments, entries=entries)
 
-    def to(self, device: torch.device | str) -> Minibatch:
-        """The same minibatch on a device."""
-        return replace(
-            self,
-            segments=self.segments.to(device),
-            segment_item=self.segment_item.to(device),
-            segment_word=self.segment_word.to(device),
-            entries=self.entries.to(device),
-            entry_word=self.entry_word.to(device),
-            row_entry=self.row_entry.to(device),
-            row_item=self.row_item.to(device),
-            row_is_foreground=self.row_is_foreground.to(device),
-        )
+
+_Batch = TypeVar("_Batch", bound="DataclassInstance")
+
+
+def on_device(batch: _Batch, device: torch.device | str) -> _Batch:
+    """The same minibatch with all its tensors on a device."""
+    values = ((item.name, getattr(batch, item.name)) for item in fields(batch))
+    return replace(batch, **{name: value.to(device) for name, value in values if isinstance(value, Tensor)})
 
 
 # Where the clips of a passage may lie: the foreground around its label, the background away from it.
@@ -449,7 +437,6 @@ class EpochShape:
 
     @classmethod
     def of(cls, labels: Ints, batch_size: int, *, balanced: bool) -> EpochShape:
-        """The shape of an epoch over passages with these labels (P,), at least one."""
         n_items = min(batch_size, len(np.unique(labels)) if balanced else len(labels))
         return cls(max(1, len(labels) // n_items), n_items)
 
@@ -520,15 +507,15 @@ def _steps_avoiding(taken: Ints, n_first: int, steps: Ints, rng: np.random.Gener
 # Making the next things in the background while one is used.
 
 
-Made = TypeVar("Made")
+_Made = TypeVar("_Made")
 
 
-def made_ahead(make: Callable[[int], Made], steps: range, *, workers: int, ahead: int) -> Iterator[Made]:
+def prefetch(make: Callable[[int], _Made], steps: range, *, workers: int, ahead: int) -> Iterator[_Made]:
     """make(step) of every step in order, up to `ahead` of them early by so many threads; without either, just so."""
     if not workers or not ahead:
         yield from map(make, steps)
         return
-    waiting: deque[Future[Made]] = deque()
+    waiting: deque[Future[_Made]] = deque()
     pool = ThreadPoolExecutor(workers, "made-ahead")
     try:
         for step in steps:

@@ -34,7 +34,7 @@ from signspot.embedding.model import FEWEST_FRAMES, store_at, too_short
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.errors import InputError, MissingExtra, VideoError
 from signspot.files.atomic import atomic_output, make_folder
-from signspot.learning.batches import made_ahead
+from signspot.learning.batches import prefetch
 from signspot.learning.material import is_forbidden
 from signspot.media.frames import MAX_SPEED, RELEASED, Augmentation, Normalisation, random_clips
 from signspot.media.reader import VideoReader
@@ -52,14 +52,12 @@ class ClipSource(Protocol):
 
     def __len__(self) -> int: ...
 
-    def name(self, i: int) -> str:
-        """What to call clip `i` in a message."""
+    def name(self, i: int) -> str: ...
 
     def label(self, i: int) -> int:
         """The word of clip `i`, as its place in the vocabulary."""
 
-    def confidence(self, i: int) -> float:
-        """How sure the label is, from 0 to 1."""
+    def confidence(self, i: int) -> float: ...
 
     def clip(self, i: int, rng: np.random.Generator) -> Frames:
         """16 frames, drawn at random: (16, H, W, 3) uint8 or (16, 258) float32."""
@@ -119,7 +117,6 @@ class RecordedClips:
 
     @classmethod
     def whole(cls, recordings: Sequence[Frames], labels: Sequence[int], *, max_speed: float = 1.0) -> RecordedClips:
-        """Every recording shows one sign from its first frame to its last."""
         places = tuple(
             ClipPlace(f"recording {i}", label, i, FrameSpan(0, len(recordings[i]))) for i, label in enumerate(labels)
         )
@@ -129,15 +126,12 @@ class RecordedClips:
         return len(self.places)
 
     def name(self, i: int) -> str:
-        """What to call clip `i` in a message."""
         return self.places[i].name
 
     def label(self, i: int) -> int:
-        """The word of clip `i`, as its place in the vocabulary."""
         return self.places[i].label
 
     def confidence(self, i: int) -> float:
-        """How sure the label is, from 0 to 1."""
         return self.places[i].confidence
 
     def clip(self, i: int, rng: np.random.Generator) -> Frames:
@@ -181,13 +175,12 @@ CacheProgress = Callable[[str, int, int], None]  # the video at hand, videos don
 class FrameSource(Protocol):
     """Where the frames of recordings come from: `FrameCache` or `LandmarkFrames`."""
 
-    def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis:
-        """When each frame is shown."""
+    def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis: ...
 
-    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> KeptFrames:
+    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> _KeptFrames:
         """The frames of these spans, as far as the video goes."""
 
-    def sign_in(self, entry: Entry) -> tuple[KeptFrames, FrameSpan | None]:
+    def sign_in(self, entry: Entry) -> tuple[_KeptFrames, FrameSpan | None]:
         """The frames of a dictionary clip, and which rows show the sign; None if the clip ends before."""
 
 
@@ -202,7 +195,7 @@ class ClipOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class _Skipped:
     """Something that gave no clip, and why."""
 
     name: str
@@ -214,7 +207,7 @@ class FoundClips:
     """Clips to learn from, and what gave none."""
 
     source: RecordedClips
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[_Skipped, ...] = ()
     outside_vocabulary: int = 0  # annotations or entries of other words
     below_confidence: int = 0  # annotations less sure than asked for
     rights: tuple[Rights, ...] = ()  # of the videos that are used
@@ -280,32 +273,30 @@ class _Found:
 
     today: date
     rights: list[Rights] = field(default_factory=list)
-    recordings: list[KeptFrames] = field(default_factory=list)
+    recordings: list[_KeptFrames] = field(default_factory=list)
     places: list[ClipPlace] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[_Skipped] = field(default_factory=list)
 
     def read(self, name: str, rights: Rights, read: Callable[[], _Read]) -> _Read | None:
         """What was read of one video, or none and the reason is kept; a full disk is everybody's trouble."""
         if is_forbidden(rights, self.today):
-            self.skipped.append(Skipped(name, "it may not be used for training"))
+            self.skipped.append(_Skipped(name, "it may not be used for training"))
             return None
         try:
             done = read()
         except InputError as error:
-            self.skipped.append(Skipped(name, str(error)))
+            self.skipped.append(_Skipped(name, str(error)))
             return None
         self.rights.append(rights)
         return done
 
     def add(self, name: str, label: int, rows: FrameSpan | None, confidence: float = 1.0) -> None:
-        """A clip of the video read last; None where that ends too early."""
         if rows is None or not len(rows):
-            self.skipped.append(Skipped(name, "the video ends before"))
+            self.skipped.append(_Skipped(name, "the video ends before"))
         else:
             self.places.append(ClipPlace(name, label, len(self.recordings) - 1, rows, confidence))
 
     def clips(self, max_speed: float) -> FoundClips:
-        """All of it."""
         source = RecordedClips(StoredRecordings(self.recordings), tuple(self.places), max_speed)
         return FoundClips(source, tuple(self.skipped), rights=tuple(self.rights))
 
@@ -347,11 +338,11 @@ class ClipBatches:
     """The batches of one stage of training."""
 
     def __init__(
-        self, shares: tuple[SourceShare, ...], presenter: Presenter, *, batch_size: int, seed: tuple[int, ...]
+        self, shares: tuple[SourceShare, ...], transform: ClipTransform, *, batch_size: int, seed: tuple[int, ...]
     ) -> None:
         if not shares or batch_size % len(shares) or not all(len(share.chosen) for share in shares):
             raise ValueError(f"a batch of {batch_size} from {[len(share.chosen) for share in shares]} clips")
-        self._shares, self._presenter, self._seed = shares, presenter, seed
+        self._shares, self._transform, self._seed = shares, transform, seed
         self._per_source = batch_size // len(shares)
 
     @property
@@ -360,13 +351,12 @@ class ClipBatches:
         return max(-(-len(share.chosen) // self._per_source) for share in self._shares)
 
     def batch(self, step: int) -> ClipBatch:
-        """The batch of a step, counted from 0 over the whole stage."""
         shown, names, labels, domains, landmarks = [], [], [], [], []
         for number, share in enumerate(self._shares):
             for place in range(step * self._per_source, (step + 1) * self._per_source):
                 i = self._clip_at(number, place)
                 key = (*self._seed, number, place)
-                clip = self._presenter.training(share.source.clip(i, _rng(*key, 0)), _rng(*key, 1))
+                clip = self._transform.training(share.source.clip(i, _rng(*key, 0)), _rng(*key, 1))
                 shown.append(torch.from_numpy(clip.frames))
                 names.append(share.source.name(i))
                 labels.append(share.source.label(i))
@@ -375,17 +365,12 @@ class ClipBatches:
                     # The same random numbers draw the same frames.
                     posed = _floats(share.landmarks.clip(i, _rng(*key, 0)))
                     landmarks.append(mirrored(posed) if clip.is_mirrored else posed)
-        return ClipBatch(
-            torch.stack(shown),
-            torch.tensor(labels),
-            torch.tensor(domains),
-            tuple(names),
-            torch.stack(landmarks) if landmarks else None,
-        )
+        posed_clips = torch.stack(landmarks) if landmarks else None
+        return ClipBatch(torch.stack(shown), torch.tensor(labels), torch.tensor(domains), tuple(names), posed_clips)
 
     def batches(self, first: int, stop: int, *, workers: int = 0) -> Iterator[ClipBatch]:
         """The batches of the steps first, first + 1, ... stop - 1; `workers` threads prepare them ahead."""
-        return made_ahead(self.batch, range(first, stop), workers=workers, ahead=2 * workers)
+        return prefetch(self.batch, range(first, stop), workers=workers, ahead=2 * workers)
 
     def _clip_at(self, share: int, place: int) -> int:
         """Every clip once in a random order, then all again in another."""
@@ -421,7 +406,7 @@ _TOO_LONG = "is longer than {} seconds: it should show one sign"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFrames(ABC):
+class _KeptFrames(ABC):
     """Some frames of one video, in order."""
 
     kept: tuple[FrameSpan, ...]  # which frames of the video; apart, ascending
@@ -430,8 +415,7 @@ class KeptFrames(ABC):
         return sum(map(len, self.kept))
 
     @abstractmethod
-    def open(self) -> Frames:
-        """One row for each frame."""
+    def open(self) -> Frames: ...
 
     def rows(self, span: FrameSpan) -> FrameSpan | None:
         """The rows that hold the frames of `span`, as far as the video goes; None if it ends before."""
@@ -443,7 +427,7 @@ class KeptFrames(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFrames(KeptFrames):
+class _StoredFrames(_KeptFrames):
     """Pictures on the disk."""
 
     path: Path
@@ -461,7 +445,7 @@ class StoredFrames(KeptFrames):
 class StoredRecordings(Sequence[Frames]):
     """Recordings that are opened when they are asked for: thousands of open files are more than a system allows."""
 
-    def __init__(self, stored: Iterable[KeptFrames]) -> None:
+    def __init__(self, stored: Iterable[_KeptFrames]) -> None:
         self._stored = tuple(stored)
 
     def __len__(self) -> int:
@@ -484,31 +468,29 @@ class FrameCache:
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
 
     def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis:
-        """When each frame is shown; nothing is stored."""
         del box
         with VideoReader(video, shape=_SMALLEST, isolated=self.isolated) as reader:
             for _ in reader:
                 pass
             return reader.report.axis
 
-    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> StoredFrames:
+    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> _StoredFrames:
         """The frames of these spans, as far as the video goes; decoded unless they are there."""
         return self._frames(video, merged(spans), box)
 
-    def all_frames(self, video: Path, at_most: int, box: SignerBox | None = None) -> StoredFrames:
+    def all_frames(self, video: Path, at_most: int, box: SignerBox | None = None) -> _StoredFrames:
         """The whole of a short video; one of more than `at_most` frames is refused."""
         stored = self._frames(video, (FrameSpan(0, at_most + 1),), box)
         if len(stored) > at_most:
             raise VideoError(video, _TOO_LONG.format(at_most // 25), "cut the sign out")
         return stored
 
-    def sign_in(self, entry: Entry) -> tuple[StoredFrames, FrameSpan | None]:
-        """The whole clip of an entry, and the rows that are kept of it."""
+    def sign_in(self, entry: Entry) -> tuple[_StoredFrames, FrameSpan | None]:
         stored = self.all_frames(_clip_of(entry), LONGEST_ENTRY_FRAMES, entry.box)
         kept = entry.kept or FrameSpan(0, len(stored))
         return stored, kept if kept.stop <= len(stored) else None
 
-    def _frames(self, video: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None) -> StoredFrames:
+    def _frames(self, video: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None) -> _StoredFrames:
         make_folder(self.folder)
         box = box if self.shape.signer_box else None
         seen = (self.shape.side, self.shape.keep_aspect, *([str(box)] if box else []))
@@ -517,16 +499,17 @@ class FrameCache:
         path = self.folder / f"{name}.frames"
         return self._whole(path, wanted) or self._decoded(video, path, wanted, box)
 
-    def _whole(self, path: Path, wanted: tuple[FrameSpan, ...]) -> StoredFrames | None:
+    def _whole(self, path: Path, wanted: tuple[FrameSpan, ...]) -> _StoredFrames | None:
         try:
             card = json.loads(path.with_suffix(".json").read_text())
-            stored = StoredFrames(_cut(wanted, int(card["n_frames"])), path, self.shape.side)
-            is_whole = path.stat().st_size == self._n_bytes(stored) and _sha256_of(path) == card["sha256"]
+            stored = _StoredFrames(_cut(wanted, int(card["n_frames"])), path, self.shape.side)
+            n_bytes = len(stored) * stored.side**2 * 3
+            is_whole = path.stat().st_size == n_bytes and _sha256_of(path) == card["sha256"]
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return stored if is_whole else None
 
-    def _decoded(self, video: Path, path: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None) -> StoredFrames:
+    def _decoded(self, video: Path, path: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None) -> _StoredFrames:
         digest, n_frames = hashlib.sha256(), 0
         with atomic_output(path, overwrite=True) as temporary, temporary.open("wb") as file:
             for number, pixels in self._decode(video, wanted, box):
@@ -537,7 +520,7 @@ class FrameCache:
                     file.write(content)
         with atomic_output(path.with_suffix(".json"), overwrite=True) as temporary:
             temporary.write_text(json.dumps({"n_frames": n_frames, "sha256": digest.hexdigest()}))
-        return StoredFrames(_cut(wanted, n_frames), path, self.shape.side)
+        return _StoredFrames(_cut(wanted, n_frames), path, self.shape.side)
 
     def _decode(
         self, video: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None
@@ -550,9 +533,6 @@ class FrameCache:
                 if number >= last:
                     return
                 yield number, frame.pixels
-
-    def _n_bytes(self, stored: StoredFrames) -> int:
-        return len(stored) * stored.side**2 * 3
 
 
 def merged(spans: Iterable[FrameSpan]) -> tuple[FrameSpan, ...]:
@@ -576,7 +556,6 @@ def _is_in(number: int, spans: Sequence[FrameSpan]) -> bool:
 
 
 def _cut(spans: Iterable[FrameSpan], n_frames: int) -> tuple[FrameSpan, ...]:
-    """What of the spans lies in a video of `n_frames`."""
     return tuple(FrameSpan(span.start, min(span.stop, n_frames)) for span in spans if span.start < n_frames)
 
 
@@ -590,7 +569,7 @@ def _sha256_of(path: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _HeldLandmarks(KeptFrames):
+class _HeldLandmarks(_KeptFrames):
     points: FloatArray  # (n, 258)
 
     def open(self) -> FloatArray:
@@ -605,16 +584,14 @@ class LandmarkFrames:
     isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
 
     def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis:
-        """When each frame is shown."""
         return self._landmarks(video, box).track.axis
 
-    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> KeptFrames:
-        """The landmarks in these spans."""
+    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> _KeptFrames:
         points = self._points(video, box)
         kept = _cut(merged(spans), len(points))
         return _HeldLandmarks(kept, np.concatenate([points[:0], *(points[span.start : span.stop] for span in kept)]))
 
-    def sign_in(self, entry: Entry) -> tuple[KeptFrames, FrameSpan | None]:
+    def sign_in(self, entry: Entry) -> tuple[_KeptFrames, FrameSpan | None]:
         """The sign of a dictionary clip, brought to 16 frames: the model compares recordings with this window."""
         video, whole = _clip_of(entry), FrameSpan(0, CLIP_LENGTH)
         points = self._points(video, entry.box)
@@ -681,53 +658,49 @@ class LandmarkAugmentation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class _Shown:
     """A clip as it is shown in training."""
 
     frames: Frames
     is_mirrored: bool
 
 
-class Presenter(Protocol):
+class ClipTransform(Protocol):
     """Stands between the clips of a source and a network."""
 
-    def training(self, clip: Frames, rng: np.random.Generator) -> Shown:
+    def training(self, clip: Frames, rng: np.random.Generator) -> _Shown:
         """One clip (16, ...), changed at random."""
 
     def testing(self, clips: Frames) -> Frames:
         """Clips (n, 16, ...), unchanged but for their size."""
 
     def tensor(self, clips: Tensor) -> Tensor:
-        """Shown clips (n, 16, ...), on any device, as the network takes them."""
+        """_Shown clips (n, 16, ...), on any device, as the network takes them."""
 
 
 @dataclass(frozen=True, slots=True)
-class PixelPresenter:
+class PixelTransform:
     """For I3D and S3D: clips (16, side, side, 3) uint8, shown as (16, crop, crop, 3)."""
 
     augmentation: Augmentation = Augmentation()
     normalisation: Normalisation = RELEASED
 
-    def training(self, clip: Frames, rng: np.random.Generator) -> Shown:
-        """Scaled, moved, mirrored, recoloured (Paper 3.2)."""
+    def training(self, clip: Frames, rng: np.random.Generator) -> _Shown:
         change = self.augmentation.draw(rng)
-        return Shown(change.apply(self._checked(clip).astype(np.uint8, copy=False)), change.flip)
+        return _Shown(change.apply(self._checked(clip).astype(np.uint8, copy=False)), change.flip)
 
     def testing(self, clips: Frames) -> Frames:
-        """The middle of the frames."""
         crop = self.augmentation.crop
         top, left = ((side - crop) // 2 for side in self._checked(clips).shape[-3:-1])
         return clips[..., top : top + crop, left : left + crop, :]
 
     def tensor(self, clips: Tensor) -> Tensor:
         """(n, 16, H, W, 3) uint8 -> (n, 3, 16, H, W) float32, normalised."""
-        mean, std = (clips.new_tensor(numbers, dtype=torch.float32) for numbers in self._numbers())
+        numbers = self.normalisation.mean, self.normalisation.std
+        mean, std = (clips.new_tensor(one, dtype=torch.float32) for one in numbers)
         # Channels last, as the pixels lie: convolutions of narrow networks are several times faster that way.
         moved = ((clips / 255 - mean) / std).movedim(-1, 1)
         return moved.contiguous(memory_format=torch.channels_last_3d)
-
-    def _numbers(self) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-        return self.normalisation.mean, self.normalisation.std
 
     def _checked(self, clips: Frames) -> Frames:
         crop = self.augmentation.crop
@@ -738,22 +711,19 @@ class PixelPresenter:
 
 
 @dataclass(frozen=True, slots=True)
-class LandmarkPresenter:
+class LandmarkTransform:
     """For the landmark encoder: clips (16, 258) float32."""
 
     augmentation: LandmarkAugmentation = LandmarkAugmentation()
 
-    def training(self, clip: Frames, rng: np.random.Generator) -> Shown:
-        """Turned, stretched, slower or faster, mirrored, a hand lost."""
+    def training(self, clip: Frames, rng: np.random.Generator) -> _Shown:
         change = self.augmentation.draw(rng)
-        return Shown(change.apply(self._checked(clip).astype(np.float32, copy=False)), change.mirror)
+        return _Shown(change.apply(self._checked(clip).astype(np.float32, copy=False)), change.mirror)
 
     def testing(self, clips: Frames) -> Frames:
-        """As they are."""
         return self._checked(clips)
 
     def tensor(self, clips: Tensor) -> Tensor:
-        """(n, 16, 258) as it is."""
         return clips
 
     def _checked(self, clips: Frames) -> Frames:

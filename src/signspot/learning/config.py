@@ -18,7 +18,7 @@ from signspot.errors import InputError, one_line
 from signspot.learning.clips import ClipOptions, ClipWindow, LandmarkAugmentation
 from signspot.media.frames import Augmentation
 
-LARGEST = 10**9  # of any count: beyond it lies a slip of the keyboard
+_LARGEST = 10**9  # of any count: beyond it lies a slip of the keyboard
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +74,15 @@ class EmbeddingConfig:
 
     def __post_init__(self) -> None:
         for name in ("hidden_dim", "embedding_dim", "batch_size", "epochs", "test_stride", "evaluate_every"):
-            refuse_outside(name, getattr(self, name), 1, LARGEST)
+            _refuse_outside(name, getattr(self, name), 1, _LARGEST)
         for name in ("background_clips", "foreground_before", "foreground_after", "seed", "threads"):
-            refuse_outside(name, getattr(self, name), 0, LARGEST)
-        refuse_outside("min_confidence", self.min_confidence, 0, 1)
-        refuse_outside("temperature", self.temperature, 1e-3, 1e3)
-        refuse_outside("learning_rate", self.learning_rate, 0, 1e3)
-        refuse_outside("weight_decay", self.weight_decay, 0, 1e3)
-        refuse_outside("momentum", self.momentum, 0, 0.9999)
-        refuse_run_options(self.decay_epochs, self.device)
+            _refuse_outside(name, getattr(self, name), 0, _LARGEST)
+        _refuse_outside("min_confidence", self.min_confidence, 0, 1)
+        _refuse_outside("temperature", self.temperature, 1e-3, 1e3)
+        _refuse_outside("learning_rate", self.learning_rate, 0, 1e3)
+        _refuse_outside("weight_decay", self.weight_decay, 0, 1e3)
+        _refuse_outside("momentum", self.momentum, 0, 0.9999)
+        _refuse_run_options(self.decay_epochs, self.device)
 
     def learning_rate_in(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0.
@@ -90,30 +90,26 @@ class EmbeddingConfig:
         >>> [round(EmbeddingConfig().learning_rate_in(epoch), 9) for epoch in (0, 39, 40, 45)]
         [0.01, 0.01, 0.001, 0.0001]
         """
-        return decayed(self.learning_rate, self.decay_epochs, epoch)
+        return _decayed_rate(self.learning_rate, self.decay_epochs, epoch)
 
 
 def differing_options(first: EmbeddingConfig, second: EmbeddingConfig) -> tuple[str, ...]:
-    """The names of the options that two configurations do not share."""
     return tuple(i.name for i in fields(first) if getattr(first, i.name) != getattr(second, i.name))
 
 
-def refuse_outside(name: str, value: float, least: float, most: float) -> None:
-    """Raise ValueError unless an option lies in its range."""
+def _refuse_outside(name: str, value: float, least: float, most: float) -> None:
     if not least <= value <= most:
         raise ValueError(f"{name} = {value} does not lie between {least} and {most}")
 
 
-def refuse_run_options(decay_epochs: tuple[int, ...], device: str) -> None:
-    """Raise ValueError for a schedule or a device that no run can have."""
+def _refuse_run_options(decay_epochs: tuple[int, ...], device: str) -> None:
     if list(decay_epochs) != sorted(set(decay_epochs)) or any(epoch < 1 for epoch in decay_epochs):
         raise ValueError(f"decay_epochs {list(decay_epochs)} do not ascend from 1")
     if device.partition(":")[0] not in ("cpu", "cuda", "mps"):
         raise ValueError(f"device {device!r} is none of cpu, cuda, mps")
 
 
-def decayed(learning_rate: float, decay_epochs: tuple[int, ...], epoch: int) -> float:
-    """The learning rate of an epoch, counted from 0: a tenth after each of the epochs named."""
+def _decayed_rate(learning_rate: float, decay_epochs: tuple[int, ...], epoch: int) -> float:
     return learning_rate * 0.1 ** sum(epoch >= decay for decay in decay_epochs)
 
 
@@ -183,34 +179,31 @@ class TrunkRunConfig:
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "landmark_width", "embedding_dim"):
-            refuse_outside(name, getattr(self, name), 1, LARGEST)
+            _refuse_outside(name, getattr(self, name), 1, _LARGEST)
         for name in ("pose_epochs", "stage1_epochs", "stage2_epochs", "steps_per_epoch", "evaluate_every", "threads"):
-            refuse_outside(name, getattr(self, name), 0, LARGEST)
-        refuse_outside("seed", self.seed, 0, _LEARNABLE_SEED)
+            _refuse_outside(name, getattr(self, name), 0, _LARGEST)
+        _refuse_outside("seed", self.seed, 0, _LEARNABLE_SEED)
         for name in ("stage1_confidence", "stage2_confidence", "batch_norm_momentum"):
-            refuse_outside(name, getattr(self, name), 0, 1)
-        refuse_outside("momentum", self.momentum, 0, 0.9999)
+            _refuse_outside(name, getattr(self, name), 0, 1)
+        _refuse_outside("momentum", self.momentum, 0, 0.9999)
         for name in ("learning_rate", "weight_decay"):
-            refuse_outside(name, getattr(self, name), 0, LARGEST)
-        refuse_outside("width", self.width, 1e-3, 4)
-        refuse_run_options(self.decay_epochs, self.device)
+            _refuse_outside(name, getattr(self, name), 0, _LARGEST)
+        _refuse_outside("width", self.width, 1e-3, 4)
+        _refuse_run_options(self.decay_epochs, self.device)
         self._refuse_contradictions()
         # What is made of the options refuses the rest.
         _ = self.frame_shape, self.clip_window, self.augmentation, self.landmark_augmentation
 
     @property
     def frame_shape(self) -> FrameShape:
-        """The size of the frames the trunk takes."""
         return FrameShape(self.side, self.crop, self.keep_aspect, self.signer_box)
 
     @property
     def clip_window(self) -> ClipWindow:
-        """Where the clips of an annotation lie."""
         return ClipWindow(before=self.window_before, after=self.window_after)
 
     @property
     def clip_options(self) -> ClipOptions:
-        """Which clips of a corpus and a dictionary the run needs."""
         confidences = [self.stage1_confidence] + ([self.stage2_confidence] if self.sources == "both" else [])
         # Landmarks of a dictionary clip are one window already: there is nothing to draw from.
         sampling = "consecutive" if self.architecture == "landmark" else self.dictionary_sampling
@@ -218,7 +211,6 @@ class TrunkRunConfig:
 
     @property
     def augmentation(self) -> Augmentation:
-        """The random changes of clips of pixels."""
         return Augmentation(
             crop=self.crop,
             flip_probability=self.flip_probability,
@@ -228,7 +220,6 @@ class TrunkRunConfig:
 
     @property
     def landmark_augmentation(self) -> LandmarkAugmentation:
-        """The random changes of clips of landmarks."""
         return LandmarkAugmentation(
             mirror_probability=self.flip_probability,
             rotation_degrees=self.rotation_degrees,
@@ -243,7 +234,7 @@ class TrunkRunConfig:
         >>> [round(TrunkRunConfig().learning_rate_in(epoch), 9) for epoch in (0, 19, 20, 40)]
         [0.01, 0.01, 0.001, 0.0001]
         """
-        return decayed(self.learning_rate, self.decay_epochs, epoch)
+        return _decayed_rate(self.learning_rate, self.decay_epochs, epoch)
 
     def _refuse_contradictions(self) -> None:
         is_landmark = self.architecture == "landmark"
@@ -279,8 +270,7 @@ class _Origin:
     folder: Path
 
 
-class _Misfit(Exception):
-    """A value that is not what its option takes."""
+class _Misfit(Exception): ...
 
 
 def read_config(path: Path, kind: type[Kind], changes: Sequence[str] = ()) -> Kind:
@@ -308,7 +298,6 @@ def as_toml(config: object) -> str:
 
 
 def read_table(path: Path) -> dict[str, object]:
-    """The whole of a TOML file, unchecked."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -324,7 +313,6 @@ def read_table(path: Path) -> dict[str, object]:
 
 
 def _change(text: str, kind: type) -> dict[str, object]:
-    """The fields that one key=value of the command line sets."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise InputError(f"--set {text}", "is not of the form key=value", "such as --set epochs=10")

@@ -27,15 +27,15 @@ from signspot.files.json import write_json
 from signspot.interrupts import at_interruption, is_asked
 from signspot.learning.batches import BatchOptions, BatchSource, Minibatch
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.losses import Objective, drawn_by
+from signspot.learning.losses import Objective, step_generator
 from signspot.learning.material import Material, WordSplit, refuse_other_trunk
 from signspot.learning.runs import (
     CurveRow,
     Interrupted,
     RunFolder,
     SavedState,
+    StepGuard,
     Team,
-    Whole,
     load_state,
     repeatable,
     restore_training,
@@ -51,7 +51,7 @@ from signspot.models.head import Head, HeadConfig, unit_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class HeadProgress:
     """Where a run stands."""
 
     epoch: int  # the one that is under way, from 0
@@ -67,7 +67,7 @@ class Moment:
 class Controls:
     """How a run is watched and steered; nothing here changes what is learned."""
 
-    progress: Callable[[Moment], None] = lambda moment: None
+    progress: Callable[[HeadProgress], None] = lambda moment: None
     stop: Callable[[], bool] = is_asked  # after every step
     save_seconds: float = 300.0  # between two states inside an epoch
     clock: Callable[[], float] = time.monotonic
@@ -87,14 +87,14 @@ class _Position:
     rows: list[CurveRow] = field(default_factory=list)
 
 
-def train_head(config: EmbeddingConfig, lesson: Lesson, run: RunFolder, controls: Controls = Controls()) -> None:
+def train_head(config: EmbeddingConfig, setup: TrainingSetup, run: RunFolder, controls: Controls = Controls()) -> None:
     """Train until the last epoch, from the state in the run folder if there is one; results lie in the folder."""
     if run.results.exists():
         return
     saved = load_state(run.state) if run.state.exists() else None
     device = usable_device(controls.device or config.device)
     with repeatable(threads_of(config.threads, saved), device) as n_threads:
-        training = _Training(config, lesson, run, controls, n_threads)
+        training = _Training(config, setup, run, controls, n_threads)
         if saved is not None:
             training.restore(saved)
         training.run()
@@ -102,19 +102,18 @@ def train_head(config: EmbeddingConfig, lesson: Lesson, run: RunFolder, controls
 
 class _Training:
     def __init__(
-        self, config: EmbeddingConfig, lesson: Lesson, run: RunFolder, controls: Controls, n_threads: int
+        self, config: EmbeddingConfig, setup: TrainingSetup, run: RunFolder, controls: Controls, n_threads: int
     ) -> None:
-        self.config, self.lesson, self.run_folder, self.controls = config, lesson, run, controls
+        self.config, self.setup, self.run_folder, self.controls = config, setup, run, controls
         self.n_threads = n_threads
-        self.head = new_head(config, lesson).to(controls.device or config.device)
+        self.head = new_head(config, setup).to(controls.device or config.device)
         self.optimiser = torch.optim.SGD(
             self.head.parameters(), lr=config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay
         )
-        self.position, self.whole = _Position(), Whole()
+        self.position, self.guard = _Position(), StepGuard()
 
     def run(self) -> None:
-        """Every epoch that is left, then the results."""
-        with at_interruption(self._save_if_whole):
+        with at_interruption(self._save_if_consistent):
             for epoch in range(self.position.epoch, self.config.epochs):
                 for group in self.optimiser.param_groups:
                     group["lr"] = self.config.learning_rate_in(epoch)
@@ -126,7 +125,7 @@ class _Training:
     def _learn(self) -> None:
         position, clock = self.position, self.controls.clock
         begun, saved = clock() - position.seconds, clock()
-        for batch in self.lesson.batches.epoch(position.epoch, position.step):
+        for batch in self.setup.batches.epoch(position.epoch, position.step):
             wants_stop = self._step(batch)
             position.seconds = clock() - begun
             self._report(None)
@@ -139,9 +138,9 @@ class _Training:
     def _step(self, batch: Minibatch) -> bool:
         """Learn from one minibatch; whether the run is to stop."""
         position, team = self.position, self.controls.team
-        rng = drawn_by(self.config.seed, position.epoch, position.step)
+        rng = step_generator(self.config.seed, position.epoch, position.step)
         self.optimiser.zero_grad(set_to_none=True)
-        loss = self.lesson.objective.loss(self.head, batch, team, rng)
+        loss = self.setup.objective.loss(self.head, batch, team, rng)
         value = float(loss.detach())
         if loss.requires_grad:  # a batch without any pair teaches nothing
             loss.backward()  # type: ignore[no-untyped-call]
@@ -150,7 +149,7 @@ class _Training:
         length = float(torch.nn.utils.get_total_norm(gradients)) if gradients else 0.0
         if not math.isfinite(value) or not math.isfinite(length):
             self._refuse(batch, value)
-        with self.whole.change():
+        with self.guard.update():
             self.optimiser.step()
             position.loss_sum += value
             position.step += 1
@@ -158,7 +157,7 @@ class _Training:
 
     def _close_epoch(self) -> None:
         """Evaluate, note, keep the models; the state comes last: what stands before it is done again after a kill."""
-        position, steps = self.position, self.lesson.batches.steps_per_epoch
+        position, steps = self.position, self.setup.batches.steps_per_epoch
         row = CurveRow(
             epoch=position.epoch,
             loss=position.loss_sum / max(1, steps),
@@ -167,47 +166,41 @@ class _Training:
         )
         is_last = position.epoch + 1 == self.config.epochs
         is_due = is_last or (position.epoch + 1) % self.config.evaluate_every == 0
-        if self.controls.team.is_leader and is_due and self.lesson.test is not None:
+        if self.controls.team.is_leader and is_due and self.setup.test is not None:
             stride = self.config.test_stride
-            row = row.with_scores(score_head(self.head, self.lesson.test, self.lesson.test_words, stride=stride))
-        with self.whole.change():
+            row = row.with_scores(score_head(self.head, self.setup.test, self.setup.test_words, stride=stride))
+        with self.guard.update():
             position.rows.append(row)
             if self.controls.team.is_leader:
                 self._keep_models(row)
-                self.run_folder.write_lines(self.run_folder.curves, [one.as_json() for one in position.rows])
+                self.run_folder.write_lines(self.run_folder.curves, [asdict(one) for one in position.rows])
                 tensorboard_log(self.run_folder.logs, row)
             self._report(row)
             position.epoch, position.step, position.loss_sum, position.seconds = position.epoch + 1, 0, 0.0, 0.0
             self._save()
 
     def _keep_models(self, row: CurveRow) -> None:
-        run, model_file = self.run_folder, self.lesson.model_file
+        run, model_file = self.run_folder, self.setup.model_file
         model_file.save(run.last, self.head)
         # Without a test set the newest is the best known.
-        is_best = self.lesson.test is None or (
+        is_best = self.setup.test is None or (
             row.mean_ap is not None and (self.position.best_score is None or row.mean_ap > self.position.best_score)
         )
         if is_best:
             self.position.best_score = row.mean_ap
             model_file.save(run.best, self.head)
 
-    def _save_if_whole(self) -> None:
-        if self.whole.is_true and self.position.epoch < self.config.epochs:
+    def _save_if_consistent(self) -> None:
+        if self.guard.is_consistent and self.position.epoch < self.config.epochs:
             self._save()
 
     def _save(self) -> None:
         if not self.controls.team.is_leader:
             return
-        facts = {key: value for key, value in asdict(self.position).items() if key != "rows"}
-        rows = [row.as_json() for row in self.position.rows]
-        save_state(
-            self.run_folder.state,
-            training_tensors(self.head, self.optimiser),
-            facts | {"rows": rows, "threads": self.n_threads, "processes": self.controls.team.size},
-        )
+        facts = asdict(self.position) | {"threads": self.n_threads, "processes": self.controls.team.size}
+        save_state(self.run_folder.state, training_tensors(self.head, self.optimiser), facts)
 
     def restore(self, state: SavedState) -> None:
-        """Stand where a run stood when its state was saved."""
         path, team = self.run_folder.state, self.controls.team
         facts = dict(state.facts)
         facts.pop("threads", None)
@@ -221,33 +214,18 @@ class _Training:
             raise InputError(path, f"does not fit this run ({error})", "start again with --overwrite") from error
 
     def _report(self, finished: CurveRow | None) -> None:
-        position, steps = self.position, self.lesson.batches.steps_per_epoch
+        position, steps = self.position, self.setup.batches.steps_per_epoch
         left_in_epoch = position.seconds / max(1, position.step) * (steps - position.step)
         later = position.seconds / max(1, position.step) * steps * (self.config.epochs - position.epoch - 1)
-        self.controls.progress(
-            Moment(
-                epoch=position.epoch,
-                epochs=self.config.epochs,
-                step=position.step,
-                steps=steps,
-                loss=position.loss_sum / max(1, position.step),
-                seconds_left=left_in_epoch + later,
-                finished=finished,
-            )
-        )
+        loss, epochs = position.loss_sum / max(1, position.step), self.config.epochs
+        done = HeadProgress(position.epoch, epochs, position.step, steps, loss, left_in_epoch + later, finished)
+        self.controls.progress(done)
 
     def _refuse(self, batch: Minibatch, loss: float) -> None:
         """Leave the batch for inspection and stop; the state stays as it was last saved."""
-        position, run = self.position, self.run_folder
-        names = self.lesson.passage_names
-        described = {
-            "epoch": position.epoch,
-            "step": position.step,
-            "loss": str(loss),
-            "passages": [
-                {"passage": place, "name": names[place] if place < len(names) else ""} for place in batch.passages
-            ],
-        }
+        position, run, names = self.position, self.run_folder, self.setup.passage_names
+        passages = [{"passage": place, "name": names[place] if place < len(names) else ""} for place in batch.passages]
+        described = {"epoch": position.epoch, "step": position.step, "loss": str(loss), "passages": passages}
         if self.controls.team.is_leader:
             write_json(described, run.bad_batch, overwrite=True)
         what = f"training stopped: the loss of epoch {position.epoch + 1}, step {position.step + 1} has no number"
@@ -259,26 +237,25 @@ class _Training:
         scored = [row for row in rows if row.mean_ap is not None]
         best = max(scored, key=lambda row: row.mean_ap or 0.0, default=rows[-1])
         return {
-            "final": rows[-1].as_json(),
-            "best": best.as_json(),
+            "final": asdict(rows[-1]),
+            "best": asdict(best),
             "epochs": len(rows),
-            "steps_per_epoch": self.lesson.batches.steps_per_epoch,
+            "steps_per_epoch": self.setup.batches.steps_per_epoch,
             "seconds": round(sum(row.seconds for row in rows), 3),
             "parameters": sum(parameter.numel() for parameter in self.head.parameters()),
         }
 
 
-def new_head(config: EmbeddingConfig, lesson: Lesson) -> Head:
-    """A head with the weights that the seed of the config gives."""
+def new_head(config: EmbeddingConfig, setup: TrainingSetup) -> Head:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         return Head(
             HeadConfig(
-                input_dim=lesson.input_dim,
+                input_dim=setup.input_dim,
                 hidden_dim=config.hidden_dim,
                 embedding_dim=config.embedding_dim,
                 activation_after_last=config.activation_after_last,
-                classes=lesson.n_words if config.loss == "classification" else None,
+                classes=setup.n_words if config.loss == "classification" else None,
                 domains=2 if config.domain_specific else 1,
             )
         )
@@ -375,7 +352,6 @@ class ModelFile:
     words: tuple[str, ...] = ()  # of the head's classifier, if it has one
 
     def save(self, path: Path, head: Head) -> None:
-        """Write trunk and head as one model, in place of an older one."""
         weights = state_of(None, head)
         if self.trunk is not None:
             trunk = {name: tensor for name, tensor in self.trunk.weights.items() if not name.startswith(f"{HEAD}.")}
@@ -387,12 +363,12 @@ class ModelFile:
         shape = head.config
         trunk = self.trunk.card if self.trunk is not None else None
         trunk_config = trunk.config if trunk is not None else {}
+        config = {name: value for name, value in trunk_config.items() if not name.startswith("head_")}
         parts = [part for part in trunk.architecture.split("+") if part != HEAD] if trunk is not None else []
         return ModelCard(
             name=self.name,
             architecture="+".join([*parts, HEAD]),
-            config={name: value for name, value in trunk_config.items() if not name.startswith("head_")}
-            | describe(None, head),
+            config=config | describe(None, head),
             preprocessing=trunk.preprocessing if trunk else {},
             vocabulary=self.words if shape.classes else (trunk.vocabulary if trunk else ()),
             training_data=self.training_data or (trunk.training_data if trunk else ""),
@@ -401,22 +377,20 @@ class ModelFile:
         )
 
 
-# From a config and what it is to be trained on to a lesson: which words, which batches, which loss, which test.
+# From a config and what it is to be trained on to a setup: which words, which batches, which loss, which test.
 
 
 class BatchStream(Protocol):
     """Where minibatches come from."""
 
     @property
-    def steps_per_epoch(self) -> int:
-        """How many minibatches an epoch has."""
+    def steps_per_epoch(self) -> int: ...
 
-    def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Minibatch]:
-        """The minibatches of an epoch from `first_step` on."""
+    def epoch(self, epoch: int, first_step: int = 0) -> Iterator[Minibatch]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lesson:
+class TrainingSetup:
     """What a run learns from and is tested on."""
 
     batches: BatchStream
@@ -441,7 +415,7 @@ class TrainingData:
     model_file: ModelFile = ModelFile()
 
 
-def make_lesson(config: EmbeddingConfig, data: TrainingData) -> Lesson:
+def make_setup(config: EmbeddingConfig, data: TrainingData) -> TrainingSetup:
     """Put together what the config asks for; what it asks for and the data lack is refused."""
     if config.training_words == "train" and data.split is None:
         raise InputError("training_words = train", "needs a split file", "add --set split=SPLIT.json")
@@ -449,8 +423,8 @@ def make_lesson(config: EmbeddingConfig, data: TrainingData) -> Lesson:
         raise InputError(f"synonyms = {config.synonyms}", "no synonyms were given", "name where they come from")
     if data.test is not None:
         refuse_other_trunk(data.train, data.test, "test set")
-    batches = BatchSource(data.train, batch_options(config, data.split), config.seed)
-    return Lesson(
+    batches = BatchSource(data.train, _batch_options(config, data.split), config.seed)
+    return TrainingSetup(
         batches=batches,
         objective=Objective(config, _pairs(data) if config.synonyms != "keep" else None),
         input_dim=data.train.entry_vectors.shape[1],
@@ -463,8 +437,7 @@ def make_lesson(config: EmbeddingConfig, data: TrainingData) -> Lesson:
     )
 
 
-def batch_options(config: EmbeddingConfig, split: WordSplit | None) -> BatchOptions:
-    """The part of a config that shapes minibatches."""
+def _batch_options(config: EmbeddingConfig, split: WordSplit | None) -> BatchOptions:
     try:
         return BatchOptions(
             batch_size=config.batch_size,

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import cross_entropy, softplus
 
-from signspot.learning.batches import Minibatch
+from signspot.learning.batches import Minibatch, on_device
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.runs import Team, mixed_precision
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
@@ -91,7 +91,7 @@ def watch_read_lookup(
         return _mean(released_terms(BagSums.of(batch, temperature, discard), chosen))
     sums = BagSums.of(batch, temperature, discard, once=chosen.repeats == "entries")
     by_word = chosen.segment_background == "each-word"
-    totals: dict[Anchor, Callable[[], BagTotals]] = {
+    totals: dict[Anchor, Callable[[], _BagTotals]] = {
         "segment-foreground": sums.segment_foreground,
         "dictionary-foreground": sums.dictionary_foreground,
         "segment-background": sums.segment_background_each_word if by_word else sums.segment_background,
@@ -132,7 +132,7 @@ def infonce(
     paired = (drawn >= 0).nonzero().squeeze(1)
     place = batch.row_entry[drawn[paired]] * len(batch.segments) + paired
     positive = sums.logits.flatten().index_select(0, place)
-    return _mean(BagTotals(positive, sums.segment_negative.index_select(0, paired)).terms())
+    return _mean(_BagTotals(positive, sums.segment_negative.index_select(0, paired)).terms())
 
 
 def classification(
@@ -220,7 +220,7 @@ NONE = -1e30  # the logarithm of an empty sum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WordTable:
+class _WordTable:
     """Who shows and who mentions which word; words are numbered within the minibatch, 0 to W - 1."""
 
     of_entry: Tensor  # (E,) int64
@@ -232,7 +232,6 @@ class WordTable:
 
     @property
     def n_words(self) -> int:
-        """How many different words there are."""
         return self.shows.shape[1]
 
     def by_entry(self, by_word: Tensor) -> Tensor:
@@ -241,7 +240,7 @@ class WordTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnRows:
+class _OwnRows:
     """The distinct dictionary rows of every item."""
 
     item: Tensor  # (U,) int64
@@ -251,30 +250,29 @@ class OwnRows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OwnPairs:
+class _OwnPairs:
     """Segments with distinct rows of their own item."""
 
     segment: Tensor  # (P,) int64
-    row: Tensor  # (P,) int64, of OwnRows
+    row: Tensor  # (P,) int64, of _OwnRows
     logit: Tensor  # (P,) psi / tau, plus the logarithm of the row's count
 
-    def where(self, chosen: Tensor) -> OwnPairs:
-        """Only some of the pairs; `chosen` is (P,) bool."""
+    def where(self, chosen: Tensor) -> _OwnPairs:
         kept = chosen.nonzero().squeeze(1)
-        return OwnPairs(self.segment[kept], self.row[kept], self.logit.index_select(0, kept))
+        return _OwnPairs(self.segment[kept], self.row[kept], self.logit.index_select(0, kept))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WordBags:
+class _WordBags:
     """The bags that every background word of every item has."""
 
     item: Tensor  # (B,) int64
     word: Tensor  # (B,) int64, as in the word table
-    of_row: Tensor  # (U,) int64: the bag of each of OwnRows, -1 for none
+    of_row: Tensor  # (U,) int64: the bag of each of _OwnRows, -1 for none
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BagTotals:
+class _BagTotals:
     """Of every bag the logarithms of the two sums of Eq. 1; a bag whose positive sum is empty is no bag."""
 
     positive: Tensor  # (B,)
@@ -293,107 +291,104 @@ class BagSums:
 
     batch: Minibatch
     logits: Tensor  # (E, S): psi / tau of every entry with every segment
-    words: WordTable
+    words: _WordTable
     entry_count: Tensor  # (E,) int64: dictionary rows of every entry
-    rows: OwnRows
-    pairs: OwnPairs
+    rows: _OwnRows
+    pairs: _OwnPairs
 
     @classmethod
     def of(cls, batch: Minibatch, temperature: float, discard: Tensor | None, *, once: bool = False) -> BagSums:
         """Compare all entries with all segments; with `once`, an entry counts once however often it is repeated."""
-        words, logits = word_table(batch, discard), logits_of(batch, temperature)
+        words, logits = _word_table(batch, discard), _logits_of(batch, temperature)
         counts = torch.bincount(batch.row_entry, minlength=len(batch.entries))
-        rows = own_rows(batch, words, once=once)
-        return cls(batch, logits, words, counts.clamp_max(1) if once else counts, rows, own_pairs(batch, rows, logits))
+        rows = _own_rows(batch, words, once=once)
+        return cls(batch, logits, words, counts.clamp_max(1) if once else counts, rows, _own_pairs(batch, rows, logits))
 
-    def segment_foreground(self) -> BagTotals:
-        """(seg-fore)."""
+    def segment_foreground(self) -> _BagTotals:
         return self._segment_anchored(self.batch.segment_is_foreground)
 
-    def segment_background(self) -> BagTotals:
+    def segment_background(self) -> _BagTotals:
         """(seg-back), one bag for each segment."""
         return self._segment_anchored(~self.batch.segment_is_foreground)
 
-    def segment_background_each_word(self) -> BagTotals:
+    def segment_background_each_word(self) -> _BagTotals:
         """(seg-back), one bag for each background word of an item."""
         unlabelled = (~self.batch.segment_is_foreground).nonzero().squeeze(1)
         negative = self.segment_negative.index_select(0, unlabelled)
-        of_item = grouped_log_sums(negative, self.batch.segment_item[unlabelled], self.batch.n_items)
-        return BagTotals(self.background_positive, of_item.index_select(0, self.word_bags.item))
+        of_item = _grouped_log_sums(negative, self.batch.segment_item[unlabelled], self.batch.n_items)
+        return _BagTotals(self.background_positive, of_item.index_select(0, self.word_bags.item))
 
-    def dictionary_foreground(self) -> BagTotals:
+    def dictionary_foreground(self) -> _BagTotals:
         """(dict-fore): the rows of a bag are those its segment matches."""
         matches = self.matches.where(self.batch.segment_is_foreground[self.matches.segment])
         n_segments = len(self.batch.segments)
         negative = self.row_negative.index_select(0, matches.row)
-        return BagTotals(
-            grouped_log_sums(matches.logit, matches.segment, n_segments),
-            grouped_log_sums(negative, matches.segment, n_segments),
+        return _BagTotals(
+            _grouped_log_sums(matches.logit, matches.segment, n_segments),
+            _grouped_log_sums(negative, matches.segment, n_segments),
         )
 
-    def dictionary_background(self) -> BagTotals:
-        """(dict-back)."""
+    def dictionary_background(self) -> _BagTotals:
         bags = self.word_bags
         in_bag = (bags.of_row >= 0).nonzero().squeeze(1)
         negative = self.row_negative.index_select(0, in_bag)
-        return BagTotals(self.background_positive, grouped_log_sums(negative, bags.of_row[in_bag], len(bags.item)))
+        return _BagTotals(self.background_positive, _grouped_log_sums(negative, bags.of_row[in_bag], len(bags.item)))
 
     @cached_property
-    def matches(self) -> OwnPairs:
+    def matches(self) -> _OwnPairs:
         """The pairs of an item whose segment shows, or may show, the word of the row."""
         return self.pairs.where(self.words.shows[self.pairs.segment, self.rows.word[self.pairs.row]])
 
     @cached_property
-    def word_bags(self) -> WordBags:
-        """One bag for each background word of each item."""
+    def word_bags(self) -> _WordBags:
         is_background = self.words.background[self.rows.item, self.rows.word]
         n_words = max(self.words.n_words, 1)
         keys, bag = torch.unique((self.rows.item * n_words + self.rows.word)[is_background], return_inverse=True)
         of_row = torch.full_like(self.rows.item, -1)
         of_row[is_background] = bag
-        return WordBags(keys // n_words, keys % n_words, of_row)
+        return _WordBags(keys // n_words, keys % n_words, of_row)
 
     @cached_property
     def background_positive(self) -> Tensor:
         """(B,): of all unlabelled segments of an item with all rows of one of its background words."""
         bags = self.word_bags
         matches = self.matches.where(~self.batch.segment_is_foreground[self.matches.segment])
-        return grouped_log_sums(matches.logit, bags.of_row[matches.row], len(bags.item))
+        return _grouped_log_sums(matches.logit, bags.of_row[matches.row], len(bags.item))
 
     @cached_property
     def segment_negative(self) -> Tensor:
         """(S,): of a segment with the rows of all words it cannot show."""
         left_out = self.words.by_entry(self.words.shows | self.words.discarded)
-        return log_sums(self.logits + _log(self.entry_count, self.logits)[:, None], left_out, dim=0)
+        return _log_sums(self.logits + _log(self.entry_count, self.logits)[:, None], left_out, dim=0)
 
     @cached_property
     def row_negative(self) -> Tensor:
         """(U,): of an item's row with the segments that cannot show its word (of other items: all or none)."""
         left_out = self.words.by_entry(self.words.mentioned[self.batch.segment_item])
-        elsewhere = log_sums(self.logits, left_out, dim=1).index_select(0, self.rows.entry)
+        elsewhere = _log_sums(self.logits, left_out, dim=1).index_select(0, self.rows.entry)
         word = self.rows.word[self.pairs.row]
         may_match = self.words.shows[self.pairs.segment, word] | self.words.discarded[self.pairs.segment, word]
         own = self.pairs.where(~may_match)
-        in_item = grouped_log_sums(own.logit, own.row, len(self.rows.item))
+        in_item = _grouped_log_sums(own.logit, own.row, len(self.rows.item))
         return torch.logaddexp(elsewhere + _log(self.rows.count, self.logits), in_item)
 
-    def _segment_anchored(self, is_anchor: Tensor) -> BagTotals:
+    def _segment_anchored(self, is_anchor: Tensor) -> _BagTotals:
         anchors = is_anchor.nonzero().squeeze(1)
-        positive = grouped_log_sums(self.matches.logit, self.matches.segment, len(is_anchor))
-        return BagTotals(positive.index_select(0, anchors), self.segment_negative.index_select(0, anchors))
+        positive = _grouped_log_sums(self.matches.logit, self.matches.segment, len(is_anchor))
+        return _BagTotals(positive.index_select(0, anchors), self.segment_negative.index_select(0, anchors))
 
 
 def released_terms(sums: BagSums, released: Released) -> Tensor:
     """(B,): what every bag of the released formulation costs, which may be less than 0."""
     words, n_words = sums.words, sums.words.n_words
-    own = grouped_log_sums(sums.matches.logit, sums.rows.word[sums.matches.row], n_words)
+    own = _grouped_log_sums(sums.matches.logit, sums.rows.word[sums.matches.row], n_words)
     positive = own if released.cross_item == "nowhere" else _matches_of_all_items(sums)
-    cannot = log_sums(sums.logits, words.by_entry(words.shows | words.discarded), dim=1)
+    cannot = _log_sums(sums.logits, words.by_entry(words.shows | words.discarded), dim=1)
     segment, word = words.shows.nonzero().unbind(1)
     below = [
         positive if released.cross_item == "both" else own,
-        grouped_log_sums(cannot + _log(sums.entry_count, sums.logits), words.of_entry, n_words),
-        grouped_log_sums(sums.segment_negative.index_select(0, segment), word, n_words),
+        _grouped_log_sums(cannot + _log(sums.entry_count, sums.logits), words.of_entry, n_words),
+        _grouped_log_sums(sums.segment_negative.index_select(0, segment), word, n_words),
     ]
     if released.same_subtitle == "negative":
         below.append(_other_words(sums))
@@ -408,7 +403,7 @@ def _matches_of_all_items(sums: BagSums) -> Tensor:
     entry, segment = sums.words.by_entry(sums.words.shows).nonzero().unbind(1)
     logit = sums.logits.flatten().index_select(0, entry * sums.logits.shape[1] + segment)
     of_rows = logit + _log(sums.entry_count, sums.logits)[entry]
-    return grouped_log_sums(of_rows, sums.words.of_entry[entry], sums.words.n_words)
+    return _grouped_log_sums(of_rows, sums.words.of_entry[entry], sums.words.n_words)
 
 
 def _other_words(sums: BagSums) -> Tensor:
@@ -416,20 +411,20 @@ def _other_words(sums: BagSums) -> Tensor:
     bags, matches = sums.word_bags, sums.matches
     is_kept = ~sums.words.discarded[matches.segment, sums.rows.word[matches.row]]
     matches = matches.where(is_kept & ~sums.batch.segment_is_foreground[matches.segment])
-    of_bag = grouped_log_sums(matches.logit, bags.of_row[matches.row], len(bags.item))
+    of_bag = _grouped_log_sums(matches.logit, bags.of_row[matches.row], len(bags.item))
     is_other = (bags.item[:, None] == bags.item) & (bags.word[:, None] != bags.word)
     bag, other = is_other.nonzero().unbind(1)
-    return grouped_log_sums(of_bag.index_select(0, other), bags.word[bag], sums.words.n_words)
+    return _grouped_log_sums(of_bag.index_select(0, other), bags.word[bag], sums.words.n_words)
 
 
-def logits_of(batch: Minibatch, temperature: float) -> Tensor:
+def _logits_of(batch: Minibatch, temperature: float) -> Tensor:
     """(E, S): psi / tau of every entry with every segment, in float32 at least."""
     with torch.autocast(batch.segments.device.type, enabled=False):  # half precision would blur psi by tau itself
         entries, segments = (rows.float() if rows.itemsize < 4 else rows for rows in (batch.entries, batch.segments))
         return (unit_rows(entries) / temperature) @ unit_rows(segments).T
 
 
-def word_table(batch: Minibatch, discard: Tensor | None) -> WordTable:
+def _word_table(batch: Minibatch, discard: Tensor | None) -> _WordTable:
     """Number the words of a minibatch and note who shows and mentions them."""
     is_labelled = batch.segment_is_foreground
     words, numbers = torch.unique(torch.cat([batch.entry_word, batch.segment_word[is_labelled]]), return_inverse=True)
@@ -447,7 +442,7 @@ def word_table(batch: Minibatch, discard: Tensor | None) -> WordTable:
         related = discard_relation(words, discard).float()
         discarded = shows.float() @ related > 0
         mentioned |= mentioned.float() @ related > 0
-    return WordTable(of_entry, of_row, background, shows, discarded, mentioned)
+    return _WordTable(of_entry, of_row, background, shows, discarded, mentioned)
 
 
 def discard_relation(words: Tensor, discard: Tensor | None) -> Tensor:
@@ -479,22 +474,21 @@ def distinct_words(row_word: Tensor, released: Released) -> Tensor:
     return words
 
 
-def own_rows(batch: Minibatch, words: WordTable, *, once: bool = False) -> OwnRows:
+def _own_rows(batch: Minibatch, words: _WordTable, *, once: bool = False) -> _OwnRows:
     """Merge the repeated rows of each item; `once` forgets how many there were."""
     n_entries = max(len(batch.entries), 1)
     keys, counts = torch.unique(batch.row_item * n_entries + batch.row_entry, return_counts=True)
     entry = keys % n_entries
-    return OwnRows(keys // n_entries, entry, words.of_entry[entry], torch.ones_like(counts) if once else counts)
+    return _OwnRows(keys // n_entries, entry, words.of_entry[entry], torch.ones_like(counts) if once else counts)
 
 
-def own_pairs(batch: Minibatch, rows: OwnRows, logits: Tensor) -> OwnPairs:
-    """Pair the segments with the rows of their items."""
+def _own_pairs(batch: Minibatch, rows: _OwnRows, logits: Tensor) -> _OwnPairs:
     segment, row = (batch.segment_item[:, None] == rows.item).nonzero().unbind(1)
     place = rows.entry[row] * logits.shape[1] + segment
-    return OwnPairs(segment, row, logits.flatten().index_select(0, place) + _log(rows.count[row], logits))
+    return _OwnPairs(segment, row, logits.flatten().index_select(0, place) + _log(rows.count[row], logits))
 
 
-def log_sums(logits: Tensor, left_out: Tensor, dim: int) -> Tensor:
+def _log_sums(logits: Tensor, left_out: Tensor, dim: int) -> Tensor:
     """The logarithm of the sum of exp(logits) along `dim` of two, without the cells of `left_out`."""
     if not logits.shape[dim]:
         return logits.new_full((logits.shape[1 - dim],), NONE)
@@ -522,7 +516,7 @@ class _LogSums(torch.autograd.Function):
         return weights * share, None, None
 
 
-def grouped_log_sums(logits: Tensor, group: Tensor, n_groups: int) -> Tensor:
+def _grouped_log_sums(logits: Tensor, group: Tensor, n_groups: int) -> Tensor:
     """(n_groups,): the logarithm of the sum of exp(logits) (n,) in each group; `group` is (n,) int64."""
     highest = logits.new_full((n_groups,), NONE).scatter_reduce(0, group, logits.detach(), "amax")
     shifted = (logits - highest[group]).exp()
@@ -557,8 +551,7 @@ class Objective:
         """The loss of the joint batch; its gradient reaches the head through this process's rows alone."""
         if self.config.loss != "watch-read-lookup":
             batch = foreground_only(batch)
-        device = next(head.parameters()).device
-        batch = batch.to(device)
+        batch = on_device(batch, next(head.parameters()).device)
         segments = self._outputs(head, batch.segments, CONTINUOUS, team)
         entries = self._outputs(head, batch.entries, DICTIONARY, team)
         embedded = batch.with_vectors(segments.embedding, entries.embedding)
@@ -582,7 +575,6 @@ class Objective:
 
     @property
     def formulation(self) -> Paper | Released:
-        """Which pairs are positive and which negative."""
         if self.config.formulation == "released":
             return Released()
         return Paper(
@@ -596,7 +588,7 @@ class Objective:
         return HeadOutput(team.gathered(own.embedding.float(), len(rows)), logits)
 
 
-def drawn_by(seed: int, epoch: int, step: int) -> torch.Generator:
+def step_generator(seed: int, epoch: int, step: int) -> torch.Generator:
     """Random numbers for one step; the same whatever came before it."""
     state = np.random.SeedSequence(seed, spawn_key=(_DRAWS, epoch, step)).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0]) >> 1)

@@ -228,14 +228,12 @@ def read_material(folder: Path, *, verify: bool = True) -> Material:
 
 
 def write_synonyms(synonyms: Synonyms, folder: Path, kind: SynonymKind, *, overwrite: bool = False) -> None:
-    """Keep pairs of words that may name the same sign with the material of `folder`."""
     pairs = sorted(pair for pair in synonyms.pairs if pair[0] < pair[1])
     content = {"format": _SYNONYMS_FORMAT, "version": 1, "pairs": [list(pair) for pair in pairs]}
     write_json(content, folder / _SYNONYM_FILES[kind], overwrite=overwrite)
 
 
 def read_synonyms(folder: Path, kind: SynonymKind) -> Synonyms:
-    """The pairs that `write_synonyms` kept."""
     path = folder / _SYNONYM_FILES[kind]
     if not path.is_file():
         fix = "make it again with WordNet's files at hand" if kind == "english" else _MAKE_AGAIN
@@ -311,7 +309,6 @@ def _vocabulary(folder: Path, words: Iterable[str]) -> Vocabulary:
 
 
 def file_sha256(path: Path) -> str:
-    """The checksum of a file, in hexadecimal digits."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -401,16 +398,12 @@ def _passage(
 
 
 def passage_columns(by_track: Sequence[Iterable[LabelledPassage]], vocabulary: Vocabulary) -> Passages:
-    """The passages of all tracks as the columns of training material."""
     numbered = [(track, passage) for track, passages in enumerate(by_track) for passage in passages]
-    columns = np.array(
-        [
-            (track, p.span.start, p.span.stop, vocabulary.id_of(p.annotation.word), p.annotation.frame)
-            for track, p in numbered
-        ],
-        np.int64,
-    ).reshape(-1, 5)
-    track, start, stop, label, label_frame = np.ascontiguousarray(columns.T)
+    rows = [
+        (track, one.span.start, one.span.stop, vocabulary.id_of(one.annotation.word), one.annotation.frame)
+        for track, one in numbered
+    ]
+    track, start, stop, label, label_frame = np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 5).T)
     return Passages(
         names=tuple(passage.name for _, passage in numbered),
         track=track,
@@ -432,7 +425,7 @@ def is_forbidden(rights: Rights, today: date) -> bool:
     return rights.may_train is False or (rights.expires is not None and today >= rights.expires)
 
 
-def told_of_unknown(used: Iterable[Rights]) -> tuple[str, ...]:
+def unknown_rights_warning(used: Iterable[Rights]) -> tuple[str, ...]:
     """One line if rights of recordings that are learned from say nothing about training, none otherwise."""
     all_used = tuple(used)
     n_unknown = sum(rights.may_train is None for rights in all_used)
@@ -499,7 +492,6 @@ def draw_split(counts: Mapping[Word, int], n_test: int, seed: int) -> WordSplit:
 
 
 def write_split(split: WordSplit, path: Path, *, overwrite: bool = False) -> None:
-    """Write a split as JSON."""
     content = {
         "format": _SPLIT_FORMAT,
         "version": 1,

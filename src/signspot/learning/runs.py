@@ -5,7 +5,8 @@ data.json           checksums of what was learned from
 environment.json    versions and the machine
 curves.jsonl        one line per epoch
 state.safetensors   all that is needed to continue
-last.safetensors, best.safetensors    models
+last.safetensors    the model after the last finished epoch
+best.safetensors    the model that scored highest on the test set
 results.json        at the end
 bad_batch.json      the batch that broke the training, if one did
 """
@@ -49,56 +50,14 @@ _LOCK = ".lock"
 _LOGS = "tensorboard"
 
 
-@dataclass(frozen=True, slots=True)
 class RunFolder:
-    """The names of the files of a run."""
+    """The names of the files of a run, which the module describes."""
 
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        """Every option of the run, as TOML."""
-        return self.path / "config.toml"
-
-    @property
-    def data(self) -> Path:
-        """Checksums of what was learned from."""
-        return self.path / "data.json"
-
-    @property
-    def state(self) -> Path:
-        """All that is needed to continue."""
-        return self.path / "state.safetensors"
-
-    @property
-    def last(self) -> Path:
-        """The model after the last finished epoch."""
-        return self.path / "last.safetensors"
-
-    @property
-    def best(self) -> Path:
-        """The model that scored highest on the test set."""
-        return self.path / "best.safetensors"
-
-    @property
-    def curves(self) -> Path:
-        """One JSON object per finished epoch."""
-        return self.path / "curves.jsonl"
-
-    @property
-    def results(self) -> Path:
-        """What came out; there once the run is complete."""
-        return self.path / "results.json"
-
-    @property
-    def bad_batch(self) -> Path:
-        """The batch whose loss was not a number."""
-        return self.path / "bad_batch.json"
-
-    @property
-    def logs(self) -> Path:
-        """What TensorBoard reads."""
-        return self.path / _LOGS
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config, self.data, self.bad_batch = path / "config.toml", path / "data.json", path / "bad_batch.json"
+        self.curves, self.results, self.logs = path / "curves.jsonl", path / "results.json", path / _LOGS
+        self.state, self.last, self.best = (path / name for name in _MODELS)
 
     def check(self, config: object, data: Mapping[str, str], start: Start) -> None:
         """Refuse a folder that is not free for this run; nothing is changed."""
@@ -139,7 +98,6 @@ class RunFolder:
             yield
 
     def write_lines(self, path: Path, rows: list[dict[str, object]]) -> None:
-        """Write rows as JSON lines in place of what was there."""
         with atomic_output(path, overwrite=True) as temporary:
             temporary.write_text("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
@@ -168,7 +126,6 @@ FINISHED_BEFORE = "this run had finished: there is nothing left to train"
 
 
 def results_of(run: RunFolder) -> dict[str, object] | None:
-    """The results of a complete run."""
     if not run.results.is_file():
         return None
     results = read_json(run.results)
@@ -178,7 +135,6 @@ def results_of(run: RunFolder) -> dict[str, object] | None:
 
 
 def environment() -> dict[str, object]:
-    """The versions and the machine a run depends on."""
     return {
         "signspot": version("signspot"),
         "python": platform.python_version(),
@@ -226,17 +182,12 @@ class CurveRow:
     localisation: float | None = None
 
     def with_scores(self, scores: ProtocolScores) -> CurveRow:
-        """The same epoch with what it scored on the test set."""
         return replace(
             self,
             mean_ap=float(scores.mean_ap),
             recall_at_5=float(scores.recall_at_5),
             localisation=float(scores.localisation),
         )
-
-    def as_json(self) -> dict[str, object]:
-        """As it stands in curves.jsonl and results.json."""
-        return asdict(self)
 
 
 def tensorboard_log(folder: Path, row: CurveRow) -> None:
@@ -246,7 +197,7 @@ def tensorboard_log(folder: Path, row: CurveRow) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
     with SummaryWriter(str(folder), purge_step=row.epoch) as writer:
-        for name, value in row.as_json().items():
+        for name, value in asdict(row).items():
             if isinstance(value, float):
                 writer.add_scalar(name, value, row.epoch)
 
@@ -269,19 +220,19 @@ class Interrupted(KeyboardInterrupt):
     """The run was asked to stop; its state is saved."""
 
 
-class Whole:
+class StepGuard:
     """Whether what a run would save belongs together: a step that was cut in two does not."""
 
     def __init__(self) -> None:
-        self.is_true = True
+        self.is_consistent = True
 
     @contextmanager
-    def change(self) -> Iterator[None]:
-        """A block that changes the state of a run; signals wait for its end, and what else cuts it leaves it untrue."""
+    def update(self) -> Iterator[None]:
+        """A block that changes the state of a run; signals wait for its end, an error leaves it inconsistent."""
         with undisturbed():
-            self.is_true = False
+            self.is_consistent = False
             yield
-            self.is_true = True
+            self.is_consistent = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,7 +244,6 @@ class SavedState:
 
 
 def save_state(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
-    """Write tensors and facts, in place of an older state."""
     text = json.dumps(facts, sort_keys=True, allow_nan=False)
     header = json.dumps({"facts": text, "sha256": _checksum(tensors, text)})
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
@@ -372,11 +322,11 @@ def mixed_precision(device: torch.device, precision: Precision) -> torch.autocas
 
     bfloat16 has the range of float32, so that no gradient vanishes and none needs to be scaled.
     """
-    is_mixed = precision == "mixed" or (precision == "auto" and computes_in_bfloat16(device))
+    is_mixed = precision == "mixed" or (precision == "auto" and _computes_in_bfloat16(device))
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_mixed)
 
 
-def computes_in_bfloat16(device: torch.device) -> bool:
+def _computes_in_bfloat16(device: torch.device) -> bool:
     """Whether a device has fast arithmetic of half the size; CPUs are left in single precision."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
@@ -442,13 +392,12 @@ class Team:
         return bool(joined[-1] > 0)
 
     def wait(self) -> None:
-        """Until all are here."""
         if self.size > 1:
             processes.barrier()
 
 
 @contextmanager
-def joined_team(environment: Mapping[str, str], device: str = "cpu") -> Iterator[Team]:
+def join_team(environment: Mapping[str, str], device: str = "cpu") -> Iterator[Team]:
     """The team torchrun started, as its environment variables say; otherwise a team of one."""
     size = _number(environment, "WORLD_SIZE", 1)
     if size == 1:

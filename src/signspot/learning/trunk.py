@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -27,13 +27,14 @@ from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
 from signspot.files.json import write_json
 from signspot.interrupts import at_interruption, is_asked
+from signspot.learning.batches import on_device
 from signspot.learning.clips import (
     ClipBatch,
     ClipBatches,
     ClipSource,
-    LandmarkPresenter,
-    PixelPresenter,
-    Presenter,
+    ClipTransform,
+    LandmarkTransform,
+    PixelTransform,
     SourceShare,
 )
 from signspot.learning.config import TrunkRunConfig
@@ -42,7 +43,7 @@ from signspot.learning.runs import (
     Interrupted,
     RunFolder,
     SavedState,
-    Whole,
+    StepGuard,
     load_state,
     mixed_precision,
     repeatable,
@@ -82,7 +83,7 @@ class TrunkEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class TrunkMoment:
+class TrunkProgress:
     """Where a run stands."""
 
     stage: str
@@ -98,7 +99,7 @@ class TrunkMoment:
 class TrunkControls:
     """How a run is watched and steered; nothing here changes what is learned."""
 
-    progress: Callable[[TrunkMoment], None] = lambda moment: None
+    progress: Callable[[TrunkProgress], None] = lambda moment: None
     stop: Callable[[], bool] = is_asked  # after every step
     save_seconds: float = 600.0  # between two states inside an epoch
     workers: int = 1  # threads that prepare clips ahead
@@ -131,8 +132,7 @@ def train_trunk(
         return _Training(config, data, run, controls).run(saved, device, threads)
 
 
-def trunk_card(config: TrunkRunConfig, data: TrunkData, trunk: Trunk) -> ModelCard:
-    """The model card of a trained trunk."""
+def _trunk_card(config: TrunkRunConfig, data: TrunkData, trunk: Trunk) -> ModelCard:
     frames: dict[str, Setting] = {"clip_length": CLIP_LENGTH, "frame_rate": FRAME_RATE}
     if config.architecture != "landmark":
         frames |= asdict(config.frame_shape)
@@ -156,12 +156,11 @@ class _Training:
         refuse_unusable_tests(data)
         # All of them at once: what is missing is said before anything is learned.
         self.batches = [batches_of(stage, config, data) for stage in self.stages]
-        self.presenter = presenter_of(config)
+        self.transform = transform_of(config)
         self.position = _Position()
         self.device, self.n_threads = torch.device("cpu"), 1
 
     def run(self, saved: SavedState | None, device: torch.device, n_threads: int) -> ModelCard:
-        """Every stage that is left, then the model."""
         self.device, self.n_threads = device, n_threads
         if saved is not None:
             self.position = self._read_position(saved)
@@ -180,18 +179,15 @@ class _Training:
         return self._finish(trunk)
 
     def steps_per_epoch(self, stage: Stage) -> int:
-        """How many batches an epoch of a stage has."""
         return self.config.steps_per_epoch or self.batches[self.stages.index(stage)].steps_per_epoch
 
     def save(self, run: _StageRun) -> None:
-        """Write the state, then the curves."""
         facts = asdict(self.position) | {"threads": self.n_threads}
         save_state(self.folder.state, run.tensors(), facts)
         self.folder.write_lines(self.folder.curves, [asdict(epoch) for epoch in self.position.epochs])
 
     def tested(self, trunk: Trunk) -> dict[str, ClassAccuracy]:
-        """How well the trunk does on every test set."""
-        return {test.name: accuracy_of(trunk, test, self.presenter, self.device) for test in self.data.tests}
+        return {test.name: accuracy_of(trunk, test, self.transform, self.device) for test in self.data.tests}
 
     def _initial_trunk(self) -> Trunk:
         trunk = new_trunk(self.config, len(self.data.vocabulary))
@@ -208,13 +204,12 @@ class _Training:
             if not 0 <= position.step <= stage.epochs * self.steps_per_epoch(stage):
                 raise ValueError(f"step {position.step} of {stage.name}")
         except (ValueError, TypeError, KeyError, IndexError) as error:
-            raise InputError(
-                self.folder.state, f"does not fit this run ({error})", "start again with --overwrite"
-            ) from error
+            what = f"does not fit this run ({error})"
+            raise InputError(self.folder.state, what, "start again with --overwrite") from error
         return position
 
     def _finish(self, trunk: Trunk) -> ModelCard:
-        card = trunk_card(self.config, self.data, trunk)
+        card = _trunk_card(self.config, self.data, trunk)
         card = save_checkpoint(self.folder.last, state_of(trunk), card, overwrite=True)
         final = self.position.epochs[-1]
         results = {"final": asdict(final), "epochs": len(self.position.epochs), "weights_sha256": card.weights_sha256}
@@ -230,30 +225,26 @@ def _optimiser(learner: Learner, config: TrunkRunConfig) -> torch.optim.Optimize
 
 
 class _StageRun:
-    """One stage under way."""
-
     def __init__(self, training: _Training, stage: Stage, trunk: Trunk) -> None:
         self.training, self.stage, self.config = training, stage, training.config
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
-            learner = Learner(trunk, training.presenter, distils=stage.number == 0)
+            learner = Learner(trunk, training.transform, distils=stage.number == 0)
         self.learner = learner.to(training.device).train()
         self.optimiser = _optimiser(self.learner, self.config)
-        self.whole, self.counters = Whole(), dict[str, Tensor]()
+        self.guard, self.counters = StepGuard(), dict[str, Tensor]()
 
     def learn(self, saved: SavedState | None) -> None:
-        """All steps that are left."""
         if saved is not None:
             self._restore(saved)
-        with at_interruption(self._save_if_whole):
+        with at_interruption(self._save_if_consistent):
             self._learn()
 
     def tensors(self) -> dict[str, Tensor]:
-        """The state after the last whole step."""
         return training_tensors(self.learner, self.optimiser) | {f"{WEIGHTS}{n}": t for n, t in self.counters.items()}
 
-    def _save_if_whole(self) -> None:
-        if self.whole.is_true:
+    def _save_if_consistent(self) -> None:
+        if self.guard.is_consistent:
             self.training.save(self)
 
     def _learn(self) -> None:
@@ -285,15 +276,15 @@ class _StageRun:
         self.optimiser.zero_grad(set_to_none=True)
         # Looking at clips changes what batch norm counts, and only the end of the step makes that true.
         self.counters = {name: buffer.clone() for name, buffer in self.learner.named_buffers()}
-        with _drawn_by(device, self.config.seed, self.stage.number, position.step):
+        with _seeded(device, self.config.seed, self.stage.number, position.step):
             with mixed_precision(device, self.config.precision):
-                loss, n_right = self.learner(_on(device, batch))
+                loss, n_right = self.learner(on_device(batch, device))
             loss.backward()
         value = float(loss.detach())
         gradients = [parameter.grad for parameter in self.learner.parameters() if parameter.grad is not None]
         if not math.isfinite(value) or not math.isfinite(float(torch.nn.utils.get_total_norm(gradients))):
             self._refuse(batch, value)
-        with self.whole.change():
+        with self.guard.update():
             self.optimiser.step()
             position.loss_sum += value
             position.n_right += int(n_right)
@@ -315,14 +306,14 @@ class _StageRun:
             tests=self.training.tested(self.learner.trunk) if is_due and has_words else {},
         )
         self._report(epoch, steps, steps, finished)
-        with self.whole.change():
+        with self.guard.update():
             position.epochs.append(finished)
             position.loss_sum, position.n_right, position.n_clips = 0.0, 0, 0
             self.training.save(self)
 
     def _report(self, epoch: int, done: int, steps: int, finished: TrunkEpoch | None = None) -> None:
         loss = self.training.position.loss_sum / done
-        moment = TrunkMoment(self.stage.name, epoch, self.stage.epochs, done, steps, loss, finished)
+        moment = TrunkProgress(self.stage.name, epoch, self.stage.epochs, done, steps, loss, finished)
         self.training.controls.progress(moment)
 
     def _restore(self, saved: SavedState) -> None:
@@ -343,23 +334,12 @@ class _StageRun:
 
 
 @contextmanager
-def _drawn_by(device: torch.device, *key: int) -> Iterator[None]:
+def _seeded(device: torch.device, *key: int) -> Iterator[None]:
     """A block in which dropout depends on the key alone; the generators of torch are as before afterwards."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
         yield
-
-
-def _on(device: torch.device, batch: ClipBatch) -> ClipBatch:
-    landmarks = batch.landmarks.to(device) if batch.landmarks is not None else None
-    return replace(
-        batch,
-        clips=batch.clips.to(device),
-        labels=batch.labels.to(device),
-        domains=batch.domains.to(device),
-        landmarks=landmarks,
-    )
 
 
 def _epoch_from(row: dict[str, object]) -> TrunkEpoch:
@@ -420,7 +400,6 @@ class Stage:
 
 
 def stages_of(config: TrunkRunConfig) -> tuple[Stage, ...]:
-    """The stages of a run that have epochs, in order."""
     has_stage1, has_stage2 = config.sources != "dictionary", config.sources != "continuous"
     both = (CONTINUOUS, DICTIONARY) if config.sources == "both" else (DICTIONARY,)
     first = (CONTINUOUS,) if has_stage1 else (DICTIONARY,)
@@ -428,17 +407,8 @@ def stages_of(config: TrunkRunConfig) -> tuple[Stage, ...]:
     if has_stage1:
         planned.append(Stage(1, "stage 1", config.stage1_epochs, (CONTINUOUS,), config.stage1_confidence))
     if has_stage2:
-        planned.append(
-            Stage(
-                2,
-                "stage 2",
-                config.stage2_epochs,
-                both,
-                config.stage2_confidence,
-                sets_of_batch_norm=2 if config.domain_specific_batch_norm else 1,
-                reinitialises=config.reinitialise_batch_norm,
-            )
-        )
+        sets, is_new = 2 if config.domain_specific_batch_norm else 1, config.reinitialise_batch_norm
+        planned.append(Stage(2, "stage 2", config.stage2_epochs, both, config.stage2_confidence, sets, is_new))
     stages = tuple(stage for stage in planned if stage.epochs)
     if not stages:
         raise InputError("training", "no stage has any epochs", "set stage1_epochs or stage2_epochs")
@@ -450,7 +420,7 @@ def batches_of(stage: Stage, config: TrunkRunConfig, data: TrunkData) -> ClipBat
     shares = tuple(_share(domain, stage, data) for domain in stage.domains)
     # The number of the stage is part of the seed, so that stages do not repeat each other's draws.
     seed = (config.seed, stage.number)
-    batches = ClipBatches(shares, presenter_of(config), batch_size=config.batch_size, seed=seed)
+    batches = ClipBatches(shares, transform_of(config), batch_size=config.batch_size, seed=seed)
     try:
         batches.batch(0)
     except ValueError as error:
@@ -467,11 +437,10 @@ def refuse_unusable_tests(data: TrunkData) -> None:
         _refuse_unknown_labels(test.source, np.arange(len(test.source)), len(data.vocabulary), f"test set {test.name}")
 
 
-def presenter_of(config: TrunkRunConfig) -> Presenter:
-    """How clips are shown to the trunk of a run."""
+def transform_of(config: TrunkRunConfig) -> ClipTransform:
     if config.architecture == "landmark":
-        return LandmarkPresenter(config.landmark_augmentation)
-    return PixelPresenter(config.augmentation)
+        return LandmarkTransform(config.landmark_augmentation)
+    return PixelTransform(config.augmentation)
 
 
 def new_trunk(config: TrunkRunConfig, classes: int, sets_of_batch_norm: int = 1) -> Trunk:
@@ -561,15 +530,14 @@ class Outcome(NamedTuple):
 class Learner(nn.Module):
     """A trunk with what a stage adds to it: a reader of landmarks in pose distillation, else nothing."""
 
-    def __init__(self, trunk: Trunk, presenter: Presenter, *, distils: bool) -> None:
+    def __init__(self, trunk: Trunk, transform: ClipTransform, *, distils: bool) -> None:
         super().__init__()
         self.trunk = trunk
-        self.pose = PoseReader(trunk.embedding_dim) if distils else None
-        self._presenter = presenter
+        self.pose = PoseRegressor(trunk.embedding_dim) if distils else None
+        self._transform = transform
 
     def forward(self, batch: ClipBatch) -> Outcome:
-        """The loss of a batch on the device of the learner."""
-        output = seen(self.trunk, self._presenter.tensor(batch.clips), batch.domains)
+        output = trunk_output(self.trunk, self._transform.tensor(batch.clips), batch.domains)
         if self.pose is not None:
             if batch.landmarks is None:
                 raise ValueError("pose distillation from clips without landmarks")
@@ -579,7 +547,7 @@ class Learner(nn.Module):
         return Outcome(F.cross_entropy(logits, batch.labels), n_right)
 
 
-def seen(trunk: Trunk, clips: Tensor, domains: Tensor) -> TrunkOutput:
+def trunk_output(trunk: Trunk, clips: Tensor, domains: Tensor) -> TrunkOutput:
     """What a trunk says about clips (B, ...) of domains (B,); one set of batch norm normalises all together."""
     if not isinstance(trunk, InceptionTrunk) or trunk.config.domains == 1:
         output: TrunkOutput = trunk(clips)
@@ -634,27 +602,26 @@ def class_accuracy(scores: FloatArray, labels: npt.NDArray[np.int64]) -> ClassAc
 
 
 @torch.no_grad()
-def accuracy_of(trunk: Trunk, test: ClipTest, presenter: Presenter, device: torch.device) -> ClassAccuracy:
+def accuracy_of(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: torch.device) -> ClassAccuracy:
     """Classify every item of a test set by the mean of its clips' probabilities; nothing is changed at random."""
     was_training = trunk.training
     trunk.eval()
     try:
-        scores = list(_probabilities(trunk, test, presenter, device))
+        scores = list(_probabilities(trunk, test, transform, device))
     finally:
         trunk.train(was_training)
     labels = np.array([test.source.label(i) for i in range(len(test.source))], np.int64)
     return class_accuracy(torch.cat(scores).numpy(), labels)
 
 
-def _probabilities(trunk: Trunk, test: ClipTest, presenter: Presenter, device: torch.device) -> Iterator[Tensor]:
-    """The probabilities (n, classes) of a few items at a time."""
+def _probabilities(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: torch.device) -> Iterator[Tensor]:
     for first in range(0, len(test.source), _ITEMS_PER_STEP):
         items = range(first, min(first + _ITEMS_PER_STEP, len(test.source)))
-        clips = [presenter.testing(test.source.test_clips(i)) for i in items]
+        clips = [transform.testing(test.source.test_clips(i)) for i in items]
         scores = []
         for some in torch.split(torch.from_numpy(np.concatenate(clips)), _CLIPS_PER_STEP):
             domains = torch.full((len(some),), test.domain, device=device)
-            scores.append(seen(trunk, presenter.tensor(some.to(device)), domains).logits.float().softmax(dim=1))
+            scores.append(trunk_output(trunk, transform.tensor(some.to(device)), domains).logits.float().softmax(dim=1))
         of_item = torch.split(torch.cat(scores).cpu(), [len(of_one) for of_one in clips])
         yield torch.stack([of_one.mean(dim=0) for of_one in of_item])
 
@@ -667,19 +634,19 @@ def _probabilities(trunk: Trunk, test: ClipTest, presenter: Presenter, device: t
 # the points that were detected is the loss.
 
 
-UPPER_BODY_POINTS = 25  # the pose down to the hips
-_N_POINTS = UPPER_BODY_POINTS + 2 * HAND_POINTS
+_UPPER_BODY_POINTS = 25  # the pose down to the hips
+_N_POINTS = _UPPER_BODY_POINTS + 2 * HAND_POINTS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PoseTarget:
+class _PoseTarget:
     """Where the points of a body are."""
 
     places: Tensor  # (B, 16, 67, 2) float32, in shoulder widths
     found: Tensor  # (B, 16, 67) bool
 
 
-class PoseReader(nn.Module):
+class PoseRegressor(nn.Module):
     """(B, embedding dim) -> (B, 16, 67, 2)."""
 
     def __init__(self, embedding_dim: int) -> None:
@@ -687,22 +654,21 @@ class PoseReader(nn.Module):
         self.linear = nn.Linear(embedding_dim, CLIP_LENGTH * _N_POINTS * 2)
 
     def forward(self, embedding: Tensor) -> Tensor:
-        """The places of all points in all frames."""
         places: Tensor = self.linear(embedding).unflatten(1, (CLIP_LENGTH, _N_POINTS, 2))
         return places
 
 
-def pose_target(landmarks: Tensor) -> PoseTarget:
+def pose_target(landmarks: Tensor) -> _PoseTarget:
     """What is to be read from clips with these landmarks (B, 16, 258)."""
     body = in_body_coordinates(body_of(landmarks))
-    pose = Part(body.pose.points[..., :UPPER_BODY_POINTS, :], body.pose.found)
+    pose = Part(body.pose.points[..., :_UPPER_BODY_POINTS, :], body.pose.found)
     parts = (pose, body.left, body.right)
     places = torch.cat([part.points[..., :2] for part in parts], dim=-2)
     found = torch.cat([part.found[..., None].expand(part.points.shape[:-1]) for part in parts], dim=-1)
-    return PoseTarget(places, found)
+    return _PoseTarget(places, found)
 
 
-def pose_loss(places: Tensor, target: PoseTarget) -> Tensor:
+def pose_loss(places: Tensor, target: _PoseTarget) -> Tensor:
     """The mean absolute error of the points that were detected; zero where none was."""
     error = torch.where(target.found[..., None], (places.float() - target.places).abs(), 0.0)
     return error.sum() / (2 * target.found.sum()).clamp_min(1)

@@ -32,10 +32,10 @@ from signspot.interrupts import is_asked
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head import (
     Controls,
+    HeadProgress,
     ModelFile,
-    Moment,
     TrainingData,
-    make_lesson,
+    make_setup,
     score_head,
     tested_words,
     train_head,
@@ -393,7 +393,7 @@ def _learned(method: Method, classroom: Classroom, run: RunFolder, progress: Pro
         threads=1,  # so small a head is done before a second thread is awake
         seed=classroom.seed,
     )
-    lesson = make_lesson(config, TrainingData(train=classroom.train, split=classroom.split))
+    lesson = make_setup(config, TrainingData(train=classroom.train, split=classroom.split))
     controls = Controls(progress=lambda moment: progress(f"learning {method.name}", _share(moment), 1.0))
     with run.opened(config, {"trunk": classroom.train.fingerprint}, "overwrite"):
         train_head(config, lesson, run, controls)
@@ -403,7 +403,7 @@ def _learned(method: Method, classroom: Classroom, run: RunFolder, progress: Pro
     return head.eval()
 
 
-def _share(moment: Moment) -> float:
+def _share(moment: HeadProgress) -> float:
     return (moment.epoch + moment.step / max(1, moment.steps)) / moment.epochs
 
 

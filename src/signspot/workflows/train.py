@@ -43,7 +43,7 @@ from signspot.learning.clips import (
     dictionary_clips,
 )
 from signspot.learning.config import EmbeddingConfig, TrunkRunConfig, read_config, read_table
-from signspot.learning.head import Controls, ModelFile, TrainingData, make_lesson, train_head
+from signspot.learning.head import Controls, ModelFile, TrainingData, make_setup, train_head
 from signspot.learning.material import (
     Footage,
     LabelledPassage,
@@ -63,11 +63,11 @@ from signspot.learning.material import (
     read_synonyms,
     refuse_material_folder,
     refuse_missing,
-    told_of_unknown,
+    unknown_rights_warning,
     write_material,
     write_split,
 )
-from signspot.learning.runs import FINISHED_BEFORE, RunFolder, Start, joined_team, own_device, results_of
+from signspot.learning.runs import FINISHED_BEFORE, RunFolder, Start, join_team, own_device, results_of
 from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, train_trunk
 from signspot.media.reader import shared_decoding
 from signspot.media.video import media_sha256
@@ -130,13 +130,13 @@ def train_embedding(
     run = RunFolder(request.out)
     facts = data_facts(request, config)
     run.check(config, facts, request.start)
-    lesson = make_lesson(config, _data_of(request, config))
-    with joined_team(os.environ, config.device) as team:
+    setup = make_setup(config, _data_of(request, config))
+    with join_team(os.environ, config.device) as team:
         team.wait()  # everyone has checked the folder before the leader changes it
         with run.opened(config, facts, request.start) if team.is_leader else nullcontext():
             team.wait()
             if team.is_leader:
-                for line in (FINISHED_BEFORE,) if run.results.exists() else lesson.report:
+                for line in (FINISHED_BEFORE,) if run.results.exists() else setup.report:
                     tell(line)
             # A team stops after a step that all have done; alone, a run stops where it stands.
             own = replace(controls, team=team, device=own_device(config.device, os.environ))
@@ -144,7 +144,7 @@ def train_embedding(
                 at_interruption(lambda: run.to_continue(request.start)),
                 undisturbed() if team.size > 1 else nullcontext(),
             ):
-                train_head(config, lesson, run, own)
+                train_head(config, setup, run, own)
             team.wait()
     return TrainedRun(run, results_of(run) or {})
 
@@ -455,7 +455,7 @@ def _lines(listed: _Listed, found: Mapping[str, FoundClips]) -> Iterator[str]:
         reasons["the word is not learned"] += clips.outside_vocabulary
         reasons["not sure enough"] += clips.below_confidence
         yield from (f"{count} left out of the {name} clips: {why}" for why, count in (+reasons).items())
-    yield from told_of_unknown(rights for clips in found.values() for rights in clips.rights)
+    yield from unknown_rights_warning(rights for clips in found.values() for rights in clips.rights)
 
 
 # From a corpus, a dictionary and a trunk to the material that a head is trained on or tested with.
@@ -504,7 +504,7 @@ class MadeMaterial:
             f"{made}; {entries}",
             *(f"{count} of {self.n_annotations} annotations left out: {reason}" for reason, count in self.left_out),
             *_counted(self.problems),
-            *told_of_unknown(self.rights),
+            *unknown_rights_warning(self.rights),
         )
 
 
