@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from signspot.domain.time import TimeAxis
-from signspot.domain.tracks import EmbeddingTrack, WindowGrid
+from signspot.domain.tracks import EmbeddingTrack, FloatArray, WindowGrid
 from signspot.errors import SignspotError
-from signspot.stores.features import FeatureStore, StoreOptions, open_store
+from signspot.stores.features import EntryKey, FeatureStore, StoreOptions, open_store
 
 MODEL = "colour-1"
 
@@ -31,6 +31,14 @@ def make_track(
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     axis = TimeAxis(np.cumsum(rng.uniform(0, 80, n_frames)), float(rng.uniform(0, 1e8)))
     return EmbeddingTrack(video_id or f"video-{number}", grid, axis, vectors.astype(np.float32), MODEL)
+
+
+def entry_key(number: int) -> EntryKey:
+    return EntryKey(media(number), part=f"frames 0-{number + 1}", name=f"clip-{number}.mp4")
+
+
+def entry_vector(number: int) -> FloatArray:
+    return np.random.default_rng(number).normal(size=8).astype(np.float32)
 
 
 def same(found: EmbeddingTrack | None, expected: EmbeddingTrack) -> bool:
@@ -63,6 +71,10 @@ def main(task: str, folder: str, *rest: str) -> None:
             say("ready")
             if task == "write":
                 write(store, range(*map(int, rest[:3])), rest[3] if len(rest) > 3 else "")
+            elif task == "write-entries":
+                for number in range(*map(int, rest)):
+                    store.put_entry_vectors({entry_key(number): entry_vector(number)}, MODEL, model="colour")
+                    say(number)
             else:
                 with store._catalogue.writing():
                     say("held")

@@ -25,7 +25,9 @@ from signspot.domain.tracks import EmbeddingTrack, WindowGrid
 from signspot.errors import EnvironmentProblem, InputError, SignspotError, VideoError
 from signspot.stores import features as store_module
 from signspot.stores.features import (
+    EntryKey,
     FeatureStore,
+    Kept,
     Remarks,
     StageVectors,
     StoreOptions,
@@ -33,7 +35,7 @@ from signspot.stores.features import (
     encode_shard,
     open_store,
 )
-from tests.stores.store_tracks import MODEL, make_track, media, same
+from tests.stores.store_tracks import MODEL, entry_key, entry_vector, make_track, media, same
 
 IN_TWO_HOURS = StoreOptions(clock=lambda: time.time() + 7200)
 
@@ -436,11 +438,191 @@ def test_remove_forgets_one_video_under_every_model(tmp_path: Path) -> None:
         store.put(media(2), make_track(2))
         orphan = tmp_path / "shards" / f"{media(1)}.{'0' * 64}.safetensors"
         orphan.write_bytes(b"left by a crash")
-        assert store.remove(media(1)) == 2
-        assert store.remove(media(1)) == 0
+        assert len(store.remove(media(1)).tracks) == 2
+        assert store.remove(media(1)) == Kept()
         assert [stored.key.media_sha256 for stored in store.entries()] == [media(2)]
         assert [path.name[:64] for path in shard_files(tmp_path)] == [media(2)]
     assert media(1).encode() not in (tmp_path / "catalogue.sqlite3").read_bytes()
+
+
+def test_remove_leaves_no_trace_of_a_clip_even_while_others_read(tmp_path: Path) -> None:
+    clip, pose = tmp_path / "häschen-secret.mp4", tmp_path / "häschen-secret.pose"
+    for path in (clip, pose):
+        path.write_bytes(path.name.encode())
+    with open_store(tmp_path / "store", IN_TWO_HOURS) as store, open_store(tmp_path / "store") as other:
+        hashed = store.sha256s([clip, pose], sha256_of)
+        key = EntryKey(hashed[clip], hashed[pose], "frames 1-2", clip.name)
+        store.put_entry_vectors({key: entry_vector(1)}, "shared", model="colour")
+        store.put_entry_vectors({replace(key, landmarks_sha256=""): entry_vector(1)}, "its own")
+        store.put_entry_vectors({entry_key(2): entry_vector(2)}, "shared")
+        store.put(media(2), make_track(2))
+        assert other.entry_vectors([key], "shared")
+        removed = store.remove(hashed[clip])
+        assert [(entry.key, entry.fingerprint) for entry in removed.entries] == [
+            (replace(key, landmarks_sha256=""), "its own"),
+            (key, "shared"),
+        ]
+        left = b"".join(path.read_bytes() for path in (tmp_path / "store").glob("catalogue*"))
+        traces = (*hashed.values(), clip.name, pose.name, "its own")
+        assert [trace for trace in traces if trace.encode() in left] == [] and b"clip-2.mp4" in left
+        assert store.kept().names == {"shared": "colour"} and len(store.entries()) == 1
+
+
+def test_remove_finds_vectors_by_the_landmarks_they_were_made_of(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put_entry_vectors({EntryKey(media(1), media(9)): entry_vector(1)}, MODEL)
+        store.put(media(2), replace(make_track(2), fingerprint=f"{MODEL} pose with wrists {media(9)}"))
+        store.put(media(3), make_track(3))
+        removed = store.remove(media(9))
+        assert (len(removed.entries), len(removed.tracks)) == (1, 1)
+        assert store.kept().media == {media(3)}
+
+
+def test_remove_forgets_one_model_or_everything(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        for model in ("one", "two"):
+            store.put(media(1), replace(make_track(1), fingerprint=f"{model} box 0,0,1,1"), model=f"called {model}")
+            store.put_entry_vectors({entry_key(1): entry_vector(1)}, model)
+        with pytest.raises(KeyboardInterrupt), store.unfinished(media(5), StageVectors("two", 8)) as rows:
+            rows.append(np.ones((200, 8), np.float32))
+            raise KeyboardInterrupt
+        assert len(store.remove(None, "called one").tracks) == 1
+        assert len(store.remove(None, "one").entries) == 1
+        left = store.kept()
+        assert [track.key.fingerprint for track in left.tracks] == ["two box 0,0,1,1"]
+        assert left.media == {media(1), media(5)}
+        assert store.remove(None).media == left.media
+        assert store.kept() == Kept() and [path for path in tmp_path.rglob("*/*") if path.is_file()] == []
+
+
+def test_vectors_of_clips_that_older_versions_kept_are_swept(tmp_path: Path) -> None:
+    (tmp_path / "entry-vectors").mkdir()
+    old = tmp_path / "entry-vectors" / "0123456789abcdef.safetensors"
+    old.touch()
+    open_store(tmp_path).close()
+    assert old.exists()  # an older version may be at work
+    open_store(tmp_path, IN_TWO_HOURS).close()
+    assert not old.exists()
+    old.touch()
+    with open_store(tmp_path) as store:
+        store.remove(media(1))
+    assert not old.exists()
+
+
+def sha256_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_vectors_of_clips_come_back_exactly_and_never_mix(tmp_path: Path) -> None:
+    keys = (EntryKey(media(1)), EntryKey(media(1), media(2)), EntryKey(media(1), part="box"), EntryKey(media(2)))
+    stored = {key: entry_vector(number) for number, key in enumerate(keys)}
+    with open_store(tmp_path) as store:
+        store.put_entry_vectors(stored, MODEL)
+        store.put_entry_vectors({keys[0]: entry_vector(9)}, "another")
+    with open_store(tmp_path) as store:
+        found = store.entry_vectors([*keys, EntryKey(media(3))], MODEL)
+        assert found.keys() == stored.keys()
+        assert all(np.array_equal(found[key], stored[key]) and found[key].dtype == np.float32 for key in keys)
+        assert np.array_equal(store.entry_vectors(keys, "another")[keys[0]], entry_vector(9))
+        assert store.entry_vectors(keys, "nobody") == {} and store.verify() == ()
+
+
+def test_a_vector_that_is_no_number_is_not_kept_and_only_a_sha256_names_a_clip(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put_entry_vectors({entry_key(1): np.array([1, np.nan], np.float32)}, MODEL)
+        assert store.kept() == Kept()
+        for key in (EntryKey("clip.mp4"), EntryKey(media(1), "clip.pose")):
+            with pytest.raises(InputError, match="is not the sha256 of a file"):
+                store.put_entry_vectors({key: entry_vector(1)}, MODEL)
+
+
+@pytest.mark.parametrize(
+    "change", ["vector = zeroblob(32)", "vector = x'00'", "checksum = x''", "fingerprint = 'other'", "part = 'other'"]
+)
+def test_a_damaged_vector_of_a_clip_is_named_and_computed_again(tmp_path: Path, change: str) -> None:
+    with open_store(tmp_path) as store:
+        store.put_entry_vectors({entry_key(1): entry_vector(1), entry_key(2): entry_vector(2)}, MODEL)
+        store._catalogue._rows(f"UPDATE entry_vector SET {change} WHERE media_sha256 = ?", media(1))
+        asked = {entry_key(1): MODEL, replace(entry_key(1), part="other"): MODEL, entry_key(2): MODEL}
+        found = store.entry_vectors(asked, MODEL) | store.entry_vectors([entry_key(1)], "other")
+        assert list(found) == [entry_key(2)] and "clip-1.mp4 is damaged" in store.warnings[0]
+        (problem,) = store.verify()
+        assert "clip-1.mp4 is damaged" in problem.what and f"--sha256 {media(1)[:12]}" in problem.fix
+        store.remove(media(1))
+        store.put_entry_vectors({entry_key(1): entry_vector(1)}, MODEL)
+        assert np.array_equal(store.entry_vectors([entry_key(1)], MODEL)[entry_key(1)], entry_vector(1))
+        assert store.verify() == ()
+
+
+def test_a_flipped_bit_in_the_catalogue_never_gives_a_wrong_vector_of_a_clip(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put_entry_vectors({entry_key(1): entry_vector(1), entry_key(2): entry_vector(2)}, MODEL)
+    catalogue = tmp_path / "catalogue.sqlite3"
+    sound = catalogue.read_bytes()
+    used = [place for place, byte in enumerate(sound) if byte]
+    rng, missing = random.Random(0), 0
+    for _ in range(100):
+        damaged = bytearray(sound)
+        damaged[rng.choice(used)] ^= 1 << rng.randrange(8)
+        catalogue.write_bytes(damaged)
+        try:
+            with open_store(tmp_path) as store:
+                found = store.entry_vectors([entry_key(1), entry_key(2)], MODEL)
+        except SignspotError:
+            found = {}
+        missing += len(found) < 2
+        assert all(np.array_equal(found[key], entry_vector(n)) for n in (1, 2) if (key := entry_key(n)) in found)
+        for path in tmp_path.glob("catalogue.sqlite3-*"):
+            path.unlink()
+    assert missing > 5
+
+
+def test_a_file_is_hashed_again_only_when_it_changed(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.mp4", os.fsdecode(b"\xff.mp4"), "gone.mp4")]
+    hashed: list[Path] = []
+
+    def digest(path: Path) -> str:
+        hashed.append(path)
+        return sha256_of(path)
+
+    for path in paths[:2]:
+        path.write_bytes(path.name.encode(errors="surrogateescape"))
+    with open_store(tmp_path / "store") as store:
+        first = store.sha256s(paths, digest)
+        assert store.sha256s(paths, digest) == first == {path: sha256_of(path) for path in paths[:2]}
+        assert len(hashed) == 4, "what changed a moment ago may change again unseen"
+    with open_store(tmp_path / "store", IN_TWO_HOURS) as store:
+        store.sha256s(paths, digest)
+        hashed.clear()
+        assert store.sha256s(paths, digest) == first and hashed == []
+        times = paths[0].stat()
+        paths[0].write_bytes(b"b.mp4")  # of the same length, and said to be as old
+        os.utime(paths[0], ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert store.sha256s(paths, digest)[paths[0]] == sha256_of(paths[0]) and hashed == [paths[0]]
+        store._catalogue._rows("UPDATE file SET sha256 = ?", media(1))
+        assert media(1) not in store.sha256s(paths, digest).values()
+
+
+def test_ten_thousand_vectors_of_clips_are_found_in_under_a_second(tmp_path: Path) -> None:
+    vectors = {EntryKey(media(number)): np.full(256, number, np.float32) for number in range(10_000)}
+    with open_store(tmp_path) as store:
+        store.put_entry_vectors(vectors, MODEL)
+    started = time.process_time()
+    with open_store(tmp_path) as store:
+        assert len(store.entry_vectors(vectors, MODEL)) == 10_000
+    assert time.process_time() - started < 1
+
+
+def test_an_older_catalogue_is_brought_up_to_date_and_keeps_its_tracks(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(media(1), make_track(1))
+        for table in ("entry_vector", "file", "model"):
+            store._catalogue._rows(f"DROP TABLE {table}")
+        store._catalogue._rows("PRAGMA user_version = 1")
+    with open_store(tmp_path) as store:
+        assert same(store.get(media(1), MODEL), make_track(1))
+        store.put_entry_vectors({entry_key(1): entry_vector(1)}, MODEL)
+        assert len(store.entry_vectors([entry_key(1)], MODEL)) == 1
 
 
 def test_the_summary_adds_up(tmp_path: Path) -> None:
@@ -448,10 +630,10 @@ def test_the_summary_adds_up(tmp_path: Path) -> None:
         for number in range(3):
             store.put(media(number), make_track(number))
         store.put(media(0), replace(make_track(0), fingerprint="another"))
-        summary = store.summary()
-    assert [(share.fingerprint, share.n_tracks) for share in summary.models] == [("another", 1), (MODEL, 3)]
-    assert summary.n_tracks == 4
-    assert summary.n_bytes == sum(path.stat().st_size for path in shard_files(tmp_path))
+        kept = store.kept()
+    assert [len(kept.of(model=model).tracks) for model in ("another", MODEL, "nobody")] == [1, 3, 0]
+    assert len(kept.tracks) == 4 and kept.media == {media(number) for number in range(3)}
+    assert kept.n_bytes == sum(path.stat().st_size for path in shard_files(tmp_path))
 
 
 def test_opening_sweeps_orphans_once_they_are_old(tmp_path: Path) -> None:
@@ -495,7 +677,7 @@ def test_a_newer_catalogue_is_refused_and_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "catalogue.sqlite3") as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    with pytest.raises(InputError, match=r"written by a newer signspot \(version 99; this one knows 1\): upgrade"):
+    with pytest.raises(InputError, match=r"written by a newer signspot \(version 99; this one knows 2\): upgrade"):
         open_store(tmp_path)
 
 

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -14,11 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from signspot.errors import EnvironmentProblem
 from signspot.stores.features import StoreOptions, open_store
-from tests.stores.store_tracks import MODEL, make_track, media, same
+from tests.stores.store_tracks import MODEL, entry_key, entry_vector, make_track, media, same
 
 ROOT = Path(__file__).parents[2]
 WRITER = (sys.executable, "-m", "tests.stores.store_tracks")
@@ -97,6 +99,27 @@ def test_two_processes_store_every_video_exactly_once(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "shards").iterdir()} == names
 
 
+def test_vectors_of_clips_outlive_a_kill_and_two_processes_store_them_at_once(tmp_path: Path) -> None:
+    acknowledged = set[int]()
+    for first in (0, 1000, 2000):
+        with (
+            writer("write-entries", tmp_path, first, first + 1000) as process,
+            writer("write-entries", tmp_path, first, first + 30) as other,
+        ):
+            assert [said(process), said(other)] == ["ready", "ready"]
+            acknowledged |= {int(said(process)) for _ in range(5)}
+            process.kill()
+            assert process.stdout is not None
+            acknowledged |= {int(line) for line in process.stdout if line.endswith("\n")}
+            assert len(other.communicate()[0].split()) == 30 and other.returncode == 0
+            acknowledged |= set(range(first, first + 30))
+    with open_store(tmp_path) as store:
+        found = store.entry_vectors(map(entry_key, range(3000)), MODEL)
+        assert {entry_key(number) for number in acknowledged} <= found.keys()
+        assert all(np.array_equal(found[entry_key(n)], entry_vector(n)) for n in acknowledged)
+        assert store.verify() == ()
+
+
 def test_many_processes_may_create_a_store_at_once(tmp_path: Path) -> None:
     command = [*WRITER, "write", str(tmp_path / "new"), "0", "3"]
     processes = [subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE) for _ in range(4)]
@@ -164,6 +187,16 @@ def test_a_full_disk_stops_with_the_sizes_and_nothing_is_damaged(tmp_path: Path,
             assert store.verify() == ()
 
 
+def test_a_full_disk_keeps_the_vectors_of_clips_it_has(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 600) as disk, open_store(disk) as store:
+        with pytest.raises(EnvironmentProblem, match=r"could not be written .*: free some space"):
+            for number in range(1000):
+                large = np.full(20_000, number, np.float32)
+                store.put_entry_vectors({entry_key(number): large}, MODEL)
+        assert store.verify() == ()
+        assert len(store.entry_vectors(map(entry_key, range(1000)), MODEL)) == number > 0
+
+
 def test_a_disk_that_is_too_small_is_noticed_before_writing(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 600) as disk, open_store(disk) as store:
         with pytest.raises(EnvironmentProblem, match=r"the disk is full: needs 1\.\d MB, \d+(\.\d)? kB are free"):
@@ -196,6 +229,12 @@ with open_store(Path(sys.argv[1])) as store:
 """
 
 
+OLD_READER = """
+    say(f"{len(store.kept().tracks)} {len(store.kept().entries)}")
+    say(store.entry_vectors([entry_key(1)], MODEL))
+"""
+
+
 @pytest.fixture
 def public_folder() -> Iterator[Path]:
     """A folder that other users can reach, unlike tmp_path."""
@@ -217,6 +256,20 @@ def test_a_read_only_folder_can_be_read(public_folder: Path, owner_is_at_work: b
     assert answer[0] == "True"
     assert all("may be read but not written: change the folder's permissions" in line for line in answer[1:3])
     assert answer[3] == "0"
+
+
+def test_an_older_catalogue_in_a_read_only_folder_can_be_read(public_folder: Path) -> None:
+    with open_store(public_folder / "store") as store:
+        store.put(media(1), make_track(1))
+    with sqlite3.connect(public_folder / "store" / "catalogue.sqlite3") as connection:
+        for table in ("entry_vector", "file", "model"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    for path in (public_folder, *public_folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    answer = unprivileged(public_folder / "store", READER + OLD_READER).splitlines()
+    assert answer[0] == "True" and answer[3:] == ["0", "1 0", "{}"]
 
 
 def test_a_read_only_folder_without_a_store_says_so(public_folder: Path) -> None:

@@ -16,7 +16,9 @@ import pytest
 
 import signspot
 from signspot.domain.recordings import Rights
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray, FrameShape
+from signspot.domain.words import Word
 from signspot.embedding.entries import PictureSigns, SignModel, shelf_of, sign_embedder
 from signspot.embedding.pictures import EntrySource
 from signspot.errors import FormatError, InputError, OutputExists, UnknownWord, VideoError
@@ -25,6 +27,7 @@ from signspot.spotting.friends import FriendOptions, Relation
 from signspot.spotting.lookup import Band
 from signspot.spotting.variants import Diversity
 from signspot.stores.dictionary import read_dictionary
+from signspot.stores.features import open_store
 from signspot.stores.spottings import read_spottings
 from signspot.workflows.footage import FootageRequest, may
 from signspot.workflows.friends import FriendsRequest, compare_dictionaries, write_comparison
@@ -224,7 +227,8 @@ def test_a_recording_is_trimmed_and_its_word_is_likely(toy_world: ToyWorld, tmp_
     assert (found.guesses[0].word, found.guesses[0].band) == ("tree", Band.LIKELY) and found.has_match
     assert {guess.word for guess in found.guesses} == {"apple", "garden", "house", "tree", "water"}
     assert found.trim.kept.start >= 4 and found.trim.kept.stop <= 52
-    assert list((tmp_path / "entry-vectors").iterdir()), "vectors of the dictionary are kept"
+    with open_store(tmp_path) as store:
+        assert len(store.kept().entries) == len(dictionary), "vectors of the dictionary are kept"
 
 
 def test_a_damaged_recording_is_doubted(toy_world: ToyWorld, tmp_path: Path) -> None:
@@ -315,9 +319,53 @@ def test_vectors_of_a_dictionary_are_computed_once_and_again_when_a_clip_changes
     assert read == [] and np.array_equal(again.shelf.vectors, first.shelf.vectors)
     shutil.copy(folder / "tree" / "tree_1.mp4", folder / "house" / "house_1.mp4")
     changed = shelf_of(dictionary, signs, tmp_path / "store")
-    assert read == ["house/house_1.mp4"]
+    assert read == [], "the same content under another name is the same clip"
     words = [entry.word for entry in changed.shelf.entries]
     np.testing.assert_array_equal(changed.shelf.vectors[words.index("house")], first.shelf.vectors[words.index("tree")])  # type: ignore[arg-type]
+
+
+def test_a_clip_is_known_by_its_content_its_part_and_its_landmarks(
+    toy_world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, store = tmp_path / "dictionary", tmp_path / "store"
+    shutil.copytree(toy_world.dictionary, folder)
+    read: list[str] = []
+    vector = EntrySource.vector
+
+    def counted(self: EntrySource, entry: signspot.Entry) -> FloatArray:
+        read.append(entry.entry_id)
+        return vector(self, entry)
+
+    monkeypatch.setattr(EntrySource, "vector", counted)
+
+    def shelve(dictionary: signspot.Dictionary) -> list[str]:
+        read.clear()
+        shelf_of(dictionary, sign_embedder(SignModel(name="colour", isolated=False), dictionary), store)
+        return sorted(read)
+
+    assert len(shelve(signspot.open_dictionary(folder))) == 6
+    (folder / "tree" / "tree_1.mp4").touch()
+    moved = tmp_path / "moved"
+    folder.rename(moved)
+    (moved / "house" / "house_1.mp4").rename(moved / "house" / "house_7.mp4")
+    assert shelve(signspot.open_dictionary(moved)) == []
+    (moved / "tree" / "tree_1.pose").write_bytes(b"landmarks")
+    assert shelve(signspot.open_dictionary(moved)) == ["tree/tree_1.mp4"]
+    dictionary = signspot.open_dictionary(moved)
+    entries = [dataclasses.replace(entry, kept=FrameSpan(2, 30)) for entry in dictionary.entries(Word("water"))]
+    assert shelve(signspot.Dictionary.of("part", entries)) == ["water/water_1.mp4"]
+    assert shelve(signspot.Dictionary.of("part", entries)) == []
+    with (moved / "apple" / "apple_1.mp4").open("ab") as file:
+        file.write(b"\0\0\0\x08free")
+    assert shelve(dictionary) == ["apple/apple_1.mp4"]
+
+
+def test_where_no_vectors_can_be_kept_a_lookup_answers_and_says_so(toy_world: ToyWorld, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    dictionary, signs = signspot.open_dictionary(toy_world.dictionary), toy_signs(toy_world)
+    filled = shelf_of(dictionary, signs, tmp_path / "file")
+    assert len(filled.shelf.entries) == 6
+    assert [said.startswith("vectors of the dictionary are not kept: ") for said in filled.warnings] == [True]
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -25,6 +25,7 @@ from signspot.domain.tracks import (
     StagedEmbedder,
 )
 from signspot.domain.words import Word
+from signspot.embedding.detector import detector_name
 from signspot.embedding.model import (
     LEFT_OUT,
     LONGEST_SECONDS,
@@ -35,17 +36,18 @@ from signspot.embedding.model import (
     for_dictionary,
     refuse_landmark_file,
     sees_landmarks,
+    store_at,
 )
 from signspot.embedding.pictures import EntrySource
 from signspot.embedding.zoo import chosen_model, load_model
-from signspot.errors import DictionaryError, SignspotError, VideoError
-from signspot.files.atomic import make_folder
+from signspot.errors import DictionaryError, MissingExtra, SignspotError, VideoError
 from signspot.formats.pose import landmarks_beside
 from signspot.media.frames import cut_square, random_clips, shape_frame, thumbnail
 from signspot.media.reader import VideoReader
 from signspot.media.trim import trim_by_motion
+from signspot.media.video import media_sha256
 from signspot.spotting.friends import Shelf
-from signspot.stores.entries import read_vectors, write_vectors
+from signspot.stores.features import EntryKey, FeatureStore
 
 if TYPE_CHECKING:
     from signspot.embedding.landmarks import LandmarkSigns
@@ -132,8 +134,7 @@ class LandmarkViews:
 # All clips of a dictionary as vectors, computed once and kept: what a lookup and a comparison of dictionaries need.
 
 
-_KEPT_IN = "entry-vectors"  # a folder of the store
-_SAVED_EVERY = 200  # entries: a run that is stopped loses no more
+_SAVED_EVERY = 20  # entries: a run that is stopped loses no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,58 +153,119 @@ def shelf_of(
 ) -> FilledShelf:
     """The vectors of all entries of a dictionary; those in `store` are read, the others are kept there.
 
-    A clip is known by its path, size and time of change, those of the landmarks beside it, and the part that is shown.
+    A clip is known by its content, that of the landmarks beside it, and the part that is shown.
     """
-    kept = _file(store, model)
-    known = read_vectors(kept, model.dim) if kept is not None else {}
     usable: list[tuple[Entry, FloatArray]] = []
-    warnings: list[str] = []
-    n_new = 0
-    for number, entry in enumerate(dictionary):
-        key = _key(entry)
-        if key not in known:
-            try:
-                known[key] = model.entry_vector(entry)
-                n_new += 1
-            except VideoError as error:
-                warnings.append(f"{LEFT_OUT}{error}")
-                continue
-            if kept is not None and n_new % _SAVED_EVERY == 0:
-                write_vectors(known, kept)
-        usable.append((entry, known[key]))
-        if progress is not None:
-            progress(f"reading {dictionary.name}", number + 1, len(dictionary))
-    if kept is not None and n_new % _SAVED_EVERY:
-        write_vectors(known, kept)
+    with ExitStack() as stack:
+        kept = _KeptVectors(dictionary, model, stack, store, progress)
+        for number, entry in enumerate(dictionary):
+            vector = kept.vector(entry)
+            if vector is None:
+                try:
+                    vector = model.entry_vector(entry)
+                except VideoError as error:
+                    kept.warnings.append(f"{LEFT_OUT}{error}")
+                    continue
+                kept.add(entry, vector)
+            usable.append((entry, vector))
+            if progress is not None:
+                progress(f"reading {dictionary.name}", number + 1, len(dictionary))
+        kept.save()
+    warnings = kept.warnings
     if not usable:
         raise DictionaryError(dictionary.name, "none of its clips can be read", warnings[0] if warnings else "")
     shelf = Shelf(tuple(entry for entry, _ in usable), np.stack([vector for _, vector in usable]))
     return FilledShelf(shelf, (*model.remarks(tuple(dictionary.by_word)), *warnings))
 
 
-def _file(store: Path | None, model: SignEmbedder) -> Path | None:
-    """The file of a model's vectors; None where nothing can be kept, which only costs time."""
-    if store is None:
-        return None
-    try:
-        make_folder(store / _KEPT_IN)
-    except SignspotError:
-        return None
-    return store / _KEPT_IN / f"{hashlib.sha256(model.fingerprint.encode()).hexdigest()[:16]}.safetensors"
+class _KeptVectors:
+    """The vectors of a dictionary's clips in a store; where nothing can be kept, that is said, and only costs time."""
 
-
-def _key(entry: Entry) -> str:
-    """What a vector depends on beside the model."""
-    facts = [entry.entry_id, str(entry.kept), str(entry.box)]
-    for path in (entry.video, None if entry.video is None else landmarks_beside(entry.video)):
-        if path is None:
-            continue
+    def __init__(
+        self,
+        dictionary: Dictionary,
+        model: SignEmbedder,
+        stack: ExitStack,
+        folder: Path | None,
+        progress: Progress | None,
+    ) -> None:
+        self.warnings: list[str] = []
+        self._model = model
+        self._store: FeatureStore | None = None
+        self._keys: dict[Entry, EntryKey] = {}
+        self._known: dict[EntryKey, FloatArray] = {}
+        self._fresh: dict[EntryKey, FloatArray] = {}
         try:
-            seen = path.stat()
-            facts += [str(path.resolve()), str(seen.st_size), str(seen.st_mtime_ns)]
-        except OSError:  # it is gone: reading it will say so
-            facts += [str(path), "gone"]
-    return hashlib.sha256("\0".join(facts).encode(errors="surrogatepass")).hexdigest()
+            self._store = stack.enter_context(store_at(folder))
+            if self._store is not None:
+                self._keys = _keys(dictionary, model, self._store, progress)
+                self._known = self._store.entry_vectors(self._keys.values(), model.fingerprint)
+        except SignspotError as problem:
+            self._give_up(problem)
+
+    def vector(self, entry: Entry) -> FloatArray | None:
+        key = self._keys.get(entry)
+        return None if key is None else self._known.get(key)
+
+    def add(self, entry: Entry, vector: FloatArray) -> None:
+        key = self._keys.get(entry)
+        if key is not None:
+            self._known[key] = self._fresh[key] = vector
+        if len(self._fresh) >= _SAVED_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        try:
+            if self._store is not None and self._fresh:
+                self._store.put_entry_vectors(self._fresh, self._model.fingerprint, model=self._model.name)
+        except SignspotError as problem:
+            self._give_up(problem)
+        self._fresh = {}
+
+    def _give_up(self, problem: SignspotError) -> None:
+        self._store = None
+        self.warnings.append(f"vectors of the dictionary are not kept: {problem}")
+
+
+def _keys(
+    dictionary: Dictionary, model: SignEmbedder, store: FeatureStore, progress: Progress | None
+) -> dict[Entry, EntryKey]:
+    """What the vectors of entries depend on beside the model; entries that cannot be read have no key."""
+    videos = {entry.video: landmarks_beside(entry.video) for entry in dictionary if entry.video is not None}
+    files = list(dict.fromkeys(path for pair in videos.items() for path in pair if path is not None))
+    hashed = store.sha256s(files, _with_progress(progress, dictionary, len(files)))
+    found_by = _detector_of(model)
+    keys: dict[Entry, EntryKey] = {}
+    for entry in dictionary:
+        beside = None if entry.video is None else videos[entry.video]
+        if entry.video not in hashed or (beside is not None and beside not in hashed):
+            continue
+        frames = "" if entry.kept is None else f"frames {entry.kept.start}-{entry.kept.stop}"
+        box = "" if entry.box is None else f"box {entry.box}"
+        part = " ".join(filter(None, (frames, box, "" if beside is not None else found_by)))
+        landmarks = "" if beside is None else hashed[beside]
+        keys[entry] = EntryKey(hashed[entry.video], landmarks, part, entry.video.name)
+    return keys
+
+
+def _with_progress(progress: Progress | None, dictionary: Dictionary, total: int) -> Callable[[Path], str]:
+    n_hashed = 0
+
+    def digest(path: Path) -> str:
+        nonlocal n_hashed
+        n_hashed += 1
+        if progress is not None:
+            progress(f"looking for changes in {dictionary.name}", n_hashed, total)
+        return media_sha256(path)
+
+    return digest
+
+
+def _detector_of(model: SignEmbedder) -> str:
+    """What finds the landmarks of clips that have none beside them; nothing if the model does not look at any."""
+    with suppress(MissingExtra):
+        return detector_name() if sees_landmarks(getattr(model, "model", None)) else ""
+    return ""
 
 
 # Single signs as vectors: clips of a dictionary, and recordings that somebody asks about.
@@ -264,7 +326,8 @@ class PictureSigns:
     @property
     def fingerprint(self) -> str:
         """Changes whenever the vectors would."""
-        return self.model.fingerprint
+        seed = self.source.seed  # of the moments at which clips are taken
+        return f"{self.model.fingerprint} seed {seed}" if seed else self.model.fingerprint
 
     @property
     def dim(self) -> int:

@@ -564,7 +564,7 @@ def landmark_track_of(
     with RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, options.stride) as file:
         rows = _embedded(found, made, file, progress)
         if store is not None:
-            store.put(sha256, replace(rows, fingerprint=filed.fingerprint), remarks)
+            store.put(sha256, replace(rows, fingerprint=filed.fingerprint), remarks, model.name)
     return VideoTrack(made.track(rows, episode.video_id), sha256, remarks, box=box)
 
 

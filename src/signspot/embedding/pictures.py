@@ -472,7 +472,7 @@ def track_of(
         found = embed_video(episode, model, options=kept, rows=rows, progress=report)
         remarks = Remarks(found.report.partial, found.report.warnings)
         if store is not None:
-            store.put(sha256, replace(found.track, fingerprint=filed.fingerprint), remarks)
+            store.put(sha256, replace(found.track, fingerprint=filed.fingerprint), remarks, model.name)
     return VideoTrack(_asked_for(found.track, episode, model, options), sha256, remarks, box=box)
 
 

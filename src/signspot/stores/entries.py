@@ -17,7 +17,6 @@ import numpy.typing as npt
 from signspot.domain.recordings import Entry
 from signspot.domain.tracks import EntryVectors, FloatArray
 from signspot.domain.words import Word
-from signspot.errors import FormatError
 from signspot.files.arrays import Arrays, ArraysKind, read_arrays, write_arrays
 
 FEATURES_FILE = "features.safetensors"
@@ -105,33 +104,3 @@ def read_entry_features(folder: Path) -> EntryFeatures:
         return EntryFeatures(entry_ids, kinds)
     except ValueError as error:
         raise _FEATURES.damaged(folder / FEATURES_FILE, error) from error
-
-
-# Vectors of dictionary entries, kept between runs: only ever a cache.
-#
-# A file that cannot be read, or holds something else, counts as empty: everything in it can be computed again.
-
-
-_CACHE = ArraysKind(
-    what="file of vectors",
-    fix="delete it: it will be made again",
-    format="signspot-entry-vectors",
-    checked="keys",
-)
-
-
-def read_vectors(path: Path, dim: int) -> dict[str, FloatArray]:
-    """The vectors (dim,) in a file by their keys; none if there is no such file, or it is damaged."""
-    try:
-        header, arrays = read_arrays(path, _CACHE)
-        keys, vectors = [node.text() for node in header.member("keys").rows()], arrays["vectors"]
-    except (FormatError, KeyError):
-        return {}
-    if vectors.dtype != np.float32 or vectors.shape != (len(keys), dim):
-        return {}
-    return dict(zip(keys, vectors, strict=True))
-
-
-def write_vectors(vectors: Mapping[str, FloatArray], path: Path) -> None:
-    """Keep vectors, all of one length, in place of what was there; the folder exists."""
-    write_arrays({"vectors": np.stack(list(vectors.values()))}, list(vectors), path, _CACHE, overwrite=True)

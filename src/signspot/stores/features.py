@@ -1,4 +1,6 @@
-"""Which shards count: one SQLite table. A track exists from the moment its row is committed.
+"""Which shards count: a SQLite catalogue. A track exists from the moment its row is committed.
+
+Vectors of dictionary clips are small and many, so they lie in the catalogue itself, each with a checksum.
 
 One connection serves all threads, one at a time. Writers of several processes take turns; whoever waits too long is
 told which process holds the catalogue.
@@ -18,10 +20,10 @@ import tempfile
 import threading
 import time
 import zlib
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -30,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
-from signspot.domain.time import TimeAxis
+from signspot.domain.time import Progress, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, FloatArray, Vectors, WindowGrid
 from signspot.errors import EnvironmentProblem, InputError, SignspotError, one_line, readable_size
 from signspot.files.atomic import (
@@ -83,9 +85,39 @@ def _create_tracks(connection: sqlite3.Connection) -> None:
     )
 
 
+def _create_entries(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        """
+        CREATE TABLE entry_vector (
+            fingerprint TEXT NOT NULL,
+            media_sha256 TEXT NOT NULL,
+            landmarks_sha256 TEXT NOT NULL,
+            part TEXT NOT NULL,
+            name TEXT NOT NULL,
+            vector BLOB NOT NULL,
+            checksum BLOB NOT NULL,
+            PRIMARY KEY (fingerprint, media_sha256, landmarks_sha256, part)
+        )
+        """
+    )
+    connection.execute(
+        """
+        CREATE TABLE file (
+            path BLOB NOT NULL PRIMARY KEY,
+            stamp TEXT NOT NULL,
+            sha256 TEXT NOT NULL,
+            checksum BLOB NOT NULL
+        ) WITHOUT ROWID
+        """
+    )
+    connection.execute("CREATE TABLE model (fingerprint TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID")
+
+
 Migration = Callable[[sqlite3.Connection], None]
 # The version of a catalogue is how many of these it has been through. Only ever add to the end.
-MIGRATIONS: tuple[Migration, ...] = (_create_tracks,)
+MIGRATIONS: tuple[Migration, ...] = (_create_tracks, _create_entries)
+_WITH_ENTRIES = 2  # the version that brought their tables; a folder that may only be read can have an older one
+_ROWS_PER_QUERY = 500  # SQLite limits the parameters of a statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,6 +207,88 @@ class Catalogue:
         with self._mutex, self._explained():
             return self._connection.execute(f"DELETE FROM track WHERE {where}", values).rowcount == 1
 
+    def entries(self) -> tuple[StoredEntry, ...]:
+        """All vectors of dictionary clips, without the numbers."""
+        columns = "fingerprint, media_sha256, landmarks_sha256, part, name, length(vector)"
+        return tuple(
+            StoredEntry(EntryKey(media, landmarks, part, name), fingerprint, n_bytes)
+            for fingerprint, media, landmarks, part, name, n_bytes in self._newer_rows(
+                f"SELECT {columns} FROM entry_vector ORDER BY name, media_sha256, part, fingerprint"
+            )
+        )
+
+    def entry_vectors(self, fingerprint: str, media: Iterable[str] | None) -> Iterator[tuple[EntryKey, bytes | None]]:
+        """The vectors of clips (None: all) under one model as bytes; None in the place of a damaged one."""
+        columns = "media_sha256, landmarks_sha256, part, name, vector, checksum"
+        query = f"SELECT {columns} FROM entry_vector WHERE fingerprint = ?"
+        if media is None:
+            found = self._newer_rows(query, fingerprint)
+        else:
+            found = [
+                row
+                for some in _batches(dict.fromkeys(media))
+                for row in self._newer_rows(f"{query} AND media_sha256 IN ({_marks(some)})", fingerprint, *some)
+            ]
+        for *key, vector, checksum in found:
+            of = EntryKey(*key)
+            yield of, vector if _is_sound(checksum, *_summed(of, fingerprint), vector) else None
+
+    def add_entry_vectors(self, vectors: Mapping[EntryKey, bytes], fingerprint: str) -> None:
+        """Add vectors of clips, inside `writing`, in place of those that are there."""
+        rows = (
+            (
+                *(fingerprint, key.media_sha256, key.landmarks_sha256, key.part, one_line(key.name)),
+                *(vector, _checksum(*_summed(key, fingerprint), vector)),
+            )
+            for key, vector in vectors.items()
+        )
+        self._many("INSERT OR REPLACE INTO entry_vector VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def discard_entries(self, entries: Iterable[StoredEntry]) -> None:
+        """Remove vectors of clips, inside `writing`."""
+        where = "fingerprint = ? AND media_sha256 = ? AND landmarks_sha256 = ? AND part = ?"
+        rows = ((e.fingerprint, e.key.media_sha256, e.key.landmarks_sha256, e.key.part) for e in entries)
+        self._many(f"DELETE FROM entry_vector WHERE {where}", rows)
+
+    def files(self, paths: Iterable[bytes]) -> dict[bytes, tuple[str, str]]:
+        """What files looked like when they were hashed, and their sha256."""
+        found = (
+            row
+            for some in _batches(paths)
+            for row in self._newer_rows(
+                f"SELECT path, stamp, sha256, checksum FROM file WHERE path IN ({_marks(some)})", *some
+            )
+        )
+        return {path: (stamp, sha256) for path, stamp, sha256, made in found if _is_sound(made, path, stamp, sha256)}
+
+    def add_files(self, files: Mapping[bytes, tuple[str, str]]) -> None:
+        """Remember the sha256 of files, inside `writing`."""
+        rows = ((path, stamp, sha256, _checksum(path, stamp, sha256)) for path, (stamp, sha256) in files.items())
+        self._many("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?)", rows)
+
+    def model_names(self) -> dict[str, str]:
+        """What people call the models of which something is stored, by their fingerprints."""
+        return dict(self._newer_rows("SELECT fingerprint, name FROM model"))
+
+    def name_model(self, fingerprint: str, name: str) -> None:
+        """Remember what people call a model, inside `writing`."""
+        self._many("INSERT OR REPLACE INTO model VALUES (?, ?)", [(fingerprint, one_line(name))])
+
+    def prune(self) -> None:
+        """Forget files and models of which nothing is stored any more, inside `writing`."""
+        self._rows(
+            "DELETE FROM file WHERE sha256 NOT IN "
+            "(SELECT media_sha256 FROM entry_vector UNION SELECT landmarks_sha256 FROM entry_vector)"
+        )
+        self._rows(
+            "DELETE FROM model WHERE fingerprint NOT IN "
+            "(SELECT fingerprint FROM track UNION SELECT fingerprint FROM entry_vector)"
+        )
+
+    def empty_log(self) -> None:
+        """Let what was removed leave the write-ahead log, too, unless somebody reads it at this moment."""
+        self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def faults(self) -> tuple[str, ...]:
         """What SQLite finds wrong with the file itself."""
         found = tuple(str(line) for (line,) in self._rows("PRAGMA integrity_check(20)"))
@@ -211,6 +325,13 @@ class Catalogue:
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         with self._mutex, self._explained():
             return self._connection.execute(sql, values).fetchall()
+
+    def _newer_rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        return self._rows(sql, *values) if self.version >= _WITH_ENTRIES else []
+
+    def _many(self, sql: str, rows: Iterable[tuple[object, ...]]) -> None:
+        with self._mutex, self._explained():
+            self._connection.executemany(sql, rows)
 
     def _stored(self, where: str, *values: object) -> tuple[StoredTrack, ...]:
         rows = self._rows(f"SELECT {_COLUMNS} FROM track {where}", *values)
@@ -257,8 +378,38 @@ class Catalogue:
         return self._damaged(str(error))
 
     def _damaged(self, why: str) -> SignspotError:
-        fix = "move this file away and run the same command again: what lies in shards/ is found again"
-        return EnvironmentProblem(self._path, f"the catalogue is damaged ({why})", fix)
+        return DamagedCatalogue(self._path, f"the catalogue is damaged ({why})", _NEW_CATALOGUE)
+
+
+class DamagedCatalogue(EnvironmentProblem):
+    """A catalogue is not what SQLite wrote."""
+
+
+_NEW_CATALOGUE = "move this file away and run the same command again: what lies in shards/ is found again"
+
+
+def _batches(values: Iterable[Any]) -> Iterator[list[Any]]:
+    rest = iter(values)
+    while some := list(islice(rest, _ROWS_PER_QUERY)):
+        yield some
+
+
+def _marks(values: list[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _summed(key: EntryKey, fingerprint: str) -> tuple[str, ...]:
+    return fingerprint, key.media_sha256, key.landmarks_sha256, key.part
+
+
+def _checksum(*parts: str | bytes) -> bytes:
+    """Of a row of the catalogue: SQLite does not notice flipped bits."""
+    encoded = (part if isinstance(part, bytes) else part.encode() for part in parts)
+    return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in encoded)).digest()
+
+
+def _is_sound(checksum: object, *parts: object) -> bool:
+    return all(isinstance(part, str | bytes) for part in parts) and checksum == _checksum(*parts)  # type: ignore[arg-type]
 
 
 def _is(error: Exception, *codes: int) -> bool:
@@ -341,6 +492,25 @@ class StoredTrack:
     def file_name(self) -> str:
         """The name of its file."""
         return shard_name(self.key.media_sha256, self.shard_sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryKey:
+    """What the vector of a dictionary clip depends on beside the model."""
+
+    media_sha256: str
+    landmarks_sha256: str = ""  # of the file of landmarks beside it, where they come from there
+    part: str = ""  # of it that is shown
+    name: str = field(default="", compare=False)  # for people: the same clip may have several
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """What the catalogue knows about the vector of one dictionary clip."""
+
+    key: EntryKey
+    fingerprint: str
+    n_bytes: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -528,7 +698,7 @@ def _of_length_1(rows: FloatArray) -> FloatArray:
 
 # Embeddings that are computed once: an immutable shard per video, model and stride, and a catalogue of them.
 #
-#     <folder>/catalogue.sqlite3                            which shards count
+#     <folder>/catalogue.sqlite3                            which shards count, and vectors of dictionary clips
 #     <folder>/shards/<media sha256>.<shard sha256>.safetensors
 #     <folder>/unfinished/<media sha256>.<model>.rows       what a run that was cut short had computed
 #
@@ -539,10 +709,13 @@ def _of_length_1(rows: FloatArray) -> FloatArray:
 
 
 _LOG = logging.getLogger(__name__)
-_CATALOGUE = "catalogue.sqlite3"
+_CATALOGUE, _SHARDS = "catalogue.sqlite3", "shards"
 _LOCAL_DISK = "name a folder on a local disk (--store, or XDG_CACHE_HOME), or in Python allow it (StoreOptions)"
 ORPHAN_SECONDS = 3600.0  # a file without a row that is younger may belong to a writer at work
 UNFINISHED_SECONDS = 14 * 86400.0  # what nobody went on with for so long is given up
+_FRESH_SECONDS = 2.0  # a file that changed so recently may change again without another time of change
+_HASHED_AT_ONCE = 200  # files: a run that is stopped loses no more
+_OLD_VECTORS = "entry-vectors"  # where versions up to 0.2.0 kept vectors of dictionary clips, by the names of files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -560,32 +733,68 @@ class Problem:
 
     where: Path
     what: str
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ModelShare:
-    """How much of a store one model fills."""
+class Unfinished:
+    """Rows of a track whose computation was cut short."""
 
-    fingerprint: str
-    n_tracks: int
+    path: Path
     n_bytes: int
 
+    @property
+    def media_sha256(self) -> str:
+        """The recording they belong to."""
+        return self.path.name.partition(".")[0]
+
 
 @dataclass(frozen=True, slots=True)
-class StoreSummary:
-    """What a store holds, by model."""
+class Kept:
+    """What a store holds, or a part of it."""
 
-    models: tuple[ModelShare, ...]
-
-    @property
-    def n_tracks(self) -> int:
-        """The number of tracks of all models."""
-        return sum(share.n_tracks for share in self.models)
+    tracks: tuple[StoredTrack, ...] = ()
+    entries: tuple[StoredEntry, ...] = ()  # dictionary clips
+    unfinished: tuple[Unfinished, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict, compare=False)  # of models, by their fingerprints
 
     @property
     def n_bytes(self) -> int:
-        """The size of all shards."""
-        return sum(share.n_bytes for share in self.models)
+        """The size of all of it."""
+        kinds: tuple[tuple[StoredTrack | StoredEntry | Unfinished, ...], ...]
+        kinds = (self.tracks, self.entries, self.unfinished)
+        return sum(one.n_bytes for kind in kinds for one in kind)
+
+    @property
+    def media(self) -> frozenset[str]:
+        """The sha256 of every recording and clip."""
+        recordings = (one.key.media_sha256 for one in self.tracks)
+        clips = (one.key.media_sha256 for one in self.entries)
+        return frozenset((*recordings, *clips, *(one.media_sha256 for one in self.unfinished)))
+
+    def model(self, fingerprint: str) -> str:
+        """What people call a model; the beginning of its fingerprint where nobody said."""
+        return self.names.get(fingerprint) or fingerprint.partition(" ")[0][:12]
+
+    def of(self, media_sha256: str | None = None, model: str | None = None) -> Kept:
+        """What belongs to a recording, also as the landmarks of another, and to a model, by its name or fingerprint."""
+
+        def chosen(fingerprint: str, *sources: str) -> bool:
+            is_its = media_sha256 is None or media_sha256 in sources or media_sha256 in fingerprint
+            named = (fingerprint, fingerprint.partition(" ")[0], fingerprint[:12], self.names.get(fingerprint))
+            return is_its and (model is None or model in named)
+
+        return replace(
+            self,
+            tracks=tuple(one for one in self.tracks if chosen(one.key.fingerprint, one.key.media_sha256)),
+            entries=tuple(
+                one for one in self.entries if chosen(one.fingerprint, one.key.media_sha256, one.key.landmarks_sha256)
+            ),
+            # The names of their files do not say which model they are of.
+            unfinished=tuple(
+                one for one in self.unfinished if model is None and media_sha256 in (None, one.media_sha256)
+            ),
+        )
 
 
 def default_store_folder(environment: Mapping[str, str]) -> Path:
@@ -607,6 +816,11 @@ def usable_store_folder(environment: Mapping[str, str]) -> Path:
     return folder
 
 
+def is_store(folder: Path) -> bool:
+    """Whether anything is stored in a folder; opening one that does not exist would make it."""
+    return (folder / _CATALOGUE).exists() or (folder / _SHARDS).is_dir()
+
+
 def open_store(folder: Path, options: StoreOptions = StoreOptions()) -> FeatureStore:
     """Open the store in `folder`, which is created if need be, and clear away what crashed writers left."""
     store = FeatureStore(folder, options)
@@ -622,8 +836,8 @@ class FeatureStore:
     """The stored tracks of one folder. Several threads and processes may use it at once."""
 
     def __init__(self, folder: Path, options: StoreOptions = StoreOptions()) -> None:
-        self._folder, self._shards, self._options = folder, folder / "shards", options
-        self._unfinished = folder / "unfinished"
+        self._folder, self._shards, self._options = folder, folder / _SHARDS, options
+        self._unfinished, self._old_vectors = folder / "unfinished", folder / _OLD_VECTORS
         self._warnings: list[str] = []
         self._verified: set[str] = set()  # names of shards whose checksum was right
         self._has_grown = False  # since it was opened
@@ -695,8 +909,11 @@ class FeatureStore:
             self._drop(stored, str(damage))
             return None
 
-    def put(self, media_sha256: str, track: EmbeddingTrack, remarks: Remarks = Remarks()) -> None:
-        """Store a track; when this returns it is safe on the disk. Of two tracks of one key the first stays."""
+    def put(self, media_sha256: str, track: EmbeddingTrack, remarks: Remarks = Remarks(), model: str = "") -> None:
+        """Store a track; when this returns it is safe on the disk. Of two tracks of one key the first stays.
+
+        `model` is what people call what made it.
+        """
         self._refuse_read_only()
         if self.find(media_sha256, track.fingerprint, track.grid.stride):
             return
@@ -713,6 +930,8 @@ class FeatureStore:
             self._has_grown = True
             if not self._catalogue.add(shard.stored) and path.name not in self._catalogue.file_names():
                 self._unlink([path])  # another writer was first, with other bytes
+            if model:
+                self._catalogue.name_model(track.fingerprint, model)
 
     @contextmanager
     def unfinished(self, media_sha256: str, made: StageVectors, stride: int = 1) -> Iterator[RowFile]:
@@ -741,44 +960,131 @@ class FeatureStore:
     def _keep(self, rows: RowFile) -> None:
         self._has_grown |= rows.n_safe > 0
 
+    def entry_vectors(self, keys: Iterable[EntryKey], fingerprint: str) -> dict[EntryKey, FloatArray]:
+        """The vectors (d,) of those dictionary clips that have one under a model."""
+        wanted = set(keys)
+        found: dict[EntryKey, FloatArray] = {}
+        for key, content in self._catalogue.entry_vectors(fingerprint, (key.media_sha256 for key in wanted)):
+            if key not in wanted:
+                continue
+            if content is None:
+                where = self._folder / _CATALOGUE
+                self._lost(f"{where}: the stored vector of {key.name} is damaged: it is computed again")
+            else:
+                found[key] = np.frombuffer(content, "<f4").astype(np.float32, copy=False)
+        return found
+
+    def put_entry_vectors(self, vectors: Mapping[EntryKey, FloatArray], fingerprint: str, *, model: str = "") -> None:
+        """Store vectors (d,) of dictionary clips, all or none; when this returns they are safe on the disk.
+
+        Those that are not finite are left out: they would win every comparison.
+        """
+        self._refuse_read_only()
+        for key in vectors:
+            for sha256 in filter(None, (key.media_sha256, key.landmarks_sha256)):
+                TrackKey(sha256, fingerprint)
+        usable = {key: np.asarray(v, "<f4").tobytes() for key, v in vectors.items() if np.isfinite(v).all()}
+        with self._catalogue.writing():
+            self._catalogue.add_entry_vectors(usable, fingerprint)
+            if model and usable:
+                self._catalogue.name_model(fingerprint, model)
+        self._has_grown |= bool(usable)
+
+    def sha256s(self, paths: Iterable[Path], digest: Callable[[Path], str]) -> dict[Path, str]:
+        """The sha256 of every file that can be read; `digest` hashes those that are new or have changed.
+
+        A file is believed to be the same while its size, its times of change and its number on the disk are.
+        """
+        names = {path: os.fsencode(path.absolute()) for path in paths}
+        known = self._catalogue.files(names.values())
+        found: dict[Path, str] = {}
+        fresh: dict[bytes, tuple[str, str]] = {}
+        for path, name in names.items():
+            try:
+                before, is_settled = self._stamp(path)
+                stamp, sha256 = known.get(name, ("", ""))
+                found[path] = sha256 if stamp == before else digest(path)
+                if stamp != before and is_settled and self._stamp(path)[0] == before:
+                    fresh[name] = (before, found[path])
+            except (OSError, ValueError, InputError):  # reading it will say so
+                continue
+            if len(fresh) == _HASHED_AT_ONCE:
+                self._remember(fresh)
+                fresh = {}
+        self._remember(fresh)
+        return found
+
+    def _stamp(self, path: Path) -> tuple[str, bool]:
+        """What changes when a file does, and whether it is old enough to tell."""
+        seen = path.stat()
+        changed = max(seen.st_mtime, seen.st_ctime)
+        stamp = f"{seen.st_size} {seen.st_mtime_ns} {seen.st_ctime_ns} {seen.st_dev} {seen.st_ino}"
+        return stamp, changed < self._options.clock() - _FRESH_SECONDS
+
+    def _remember(self, files: Mapping[bytes, tuple[str, str]]) -> None:
+        if self._read_only or not files:
+            return
+        with suppress(SignspotError), self._catalogue.writing():  # it only saves time
+            self._catalogue.add_files(files)
+
     def entries(self) -> tuple[StoredTrack, ...]:
-        """Everything stored, sorted by media, model and stride."""
+        """Everything stored of recordings, sorted by media, model and stride."""
         return self._catalogue.tracks()
 
-    def summary(self) -> StoreSummary:
-        """How many tracks and bytes each model has."""
-        sizes: dict[str, list[int]] = defaultdict(list)
-        for stored in self.entries():
-            sizes[stored.key.fingerprint].append(stored.n_bytes)
-        return StoreSummary(tuple(ModelShare(name, len(each), sum(each)) for name, each in sorted(sizes.items())))
+    def kept(self) -> Kept:
+        """Everything stored: of recordings, of dictionary clips, and of runs that were cut short."""
+        rows = (path for path in self._files() if path.parent == self._unfinished)
+        unfinished = tuple(Unfinished(path, _size(path)) for path in sorted(rows))
+        names = self._catalogue.model_names()
+        return Kept(self.entries(), self._catalogue.entries(), unfinished, names)
 
-    def verify(self) -> tuple[Problem, ...]:
+    def verify(self, progress: Progress | None = None) -> tuple[Problem, ...]:
         """Read everything and report what is damaged; nothing is changed."""
-        problems = [Problem(self._folder / _CATALOGUE, fault) for fault in self._catalogue.faults()]
-        for stored in self.entries():
+        catalogue = self._folder / _CATALOGUE
+        problems = [Problem(catalogue, fault, _NEW_CATALOGUE) for fault in self._catalogue.faults()]
+        for fingerprint in dict.fromkeys(entry.fingerprint for entry in self._catalogue.entries()):
+            for key, content in self._catalogue.entry_vectors(fingerprint, None):
+                if content is None:
+                    what = f"the stored vector of the dictionary clip {key.name} is damaged"
+                    problems.append(Problem(catalogue, what, _computed_again(key.media_sha256)))
+        stored_tracks = self.entries()
+        for number, stored in enumerate(stored_tracks):
+            again = _computed_again(stored.key.media_sha256)
             try:
                 verify_shard(self._path(stored), stored)
                 open_shard(self._path(stored), stored)
             except DamagedShard as damage:
-                problems.append(Problem(self._path(stored), str(damage)))
+                problems.append(Problem(self._path(stored), str(damage), again))
             except EnvironmentProblem as problem:
-                problems.append(Problem(self._path(stored), problem.what))
+                problems.append(Problem(self._path(stored), problem.what, problem.fix))
+            if progress is not None:
+                progress("checking vectors", number + 1, len(stored_tracks))
         return tuple(problems)
 
-    def remove(self, media_sha256: str) -> int:
-        """Forget one video under every model; returns how many tracks there were.
+    def remove(self, media_sha256: str | None, model: str | None = None) -> Kept:
+        """Forget one video (None: all) under one model (None: every one); returns what there was.
 
-        Half-written files of a crashed writer do not say whose they are: the next sweep takes them.
+        Half-written files of a crashed writer do not say whose they are: the next sweep takes them. Vectors of
+        dictionary clips that older versions kept do not say so either, and nothing uses them: they all go.
         """
         self._refuse_read_only()
-        key = TrackKey(media_sha256, "any")
+        if media_sha256 is not None:
+            TrackKey(media_sha256, "any")
         with self._catalogue.writing():
-            removed = self._catalogue.tracks(key.media_sha256)
+            removed = self.kept().of(media_sha256, model)
+            files = set(map(self._path, removed.tracks))
+            if model is None:  # unfinished rows, and files that no row speaks of
+                begins = media_sha256 or ""
+                named = (p for p in self._files() if p.name.startswith(begins) and not p.name.startswith("."))
+                files.update(named, (p for p in self._files() if p.parent == self._old_vectors))
             # Files first: should this be cut short, rows without files are harmless, files without rows are not gone.
-            self._unlink(path for path in self._files() if path.name.startswith(key.media_sha256))
-            for stored in removed:
+            self._unlink(files)
+            for stored in removed.tracks:
                 self._catalogue.discard(stored)
-        return len(removed)
+            self._catalogue.discard_entries(removed.entries)
+            self._catalogue.prune()
+        self._catalogue.empty_log()
+        return removed
 
     def sweep(self) -> int:
         """Delete old files that no row speaks of; returns how many. No turn to write: none."""
@@ -818,8 +1124,8 @@ class FeatureStore:
         return system in NETWORK_FILE_SYSTEMS
 
     def _upgrade(self) -> None:
-        if self._catalogue.version == len(MIGRATIONS):
-            return
+        if self._catalogue.version == len(MIGRATIONS) or (self._read_only and self._catalogue.version):
+            return  # an older catalogue that may only be read lacks what came later, and serves for the rest
         self._refuse_read_only()
         with self._catalogue.writing():
             if self._catalogue.upgrade() > 0:
@@ -855,14 +1161,15 @@ class FeatureStore:
 
     def _orphans(self) -> list[Path]:
         known, now = self._catalogue.file_names(), self._options.clock()
-        ages = {self._shards: ORPHAN_SECONDS, self._unfinished: UNFINISHED_SECONDS}
+        ages = {self._shards: ORPHAN_SECONDS, self._unfinished: UNFINISHED_SECONDS, self._old_vectors: ORPHAN_SECONDS}
         return [p for p in self._files() if p.name not in known and _modified(p) < now - ages[p.parent]]
 
     def _files(self) -> Iterator[Path]:
         try:
-            yield from (path for path in self._shards.iterdir() if path.suffix == SUFFIX)
-            if self._unfinished.is_dir():
-                yield from (path for path in self._unfinished.iterdir() if path.suffix in ROWS_SUFFIXES)
+            places = {self._shards: (SUFFIX,), self._unfinished: ROWS_SUFFIXES, self._old_vectors: (SUFFIX,)}
+            for folder, suffixes in places.items():
+                if folder.is_dir():
+                    yield from (path for path in folder.iterdir() if path.suffix in suffixes)
         except OSError as error:
             raise explained(error, self._folder) from error
 
@@ -894,6 +1201,18 @@ def _is_lack_of_space(cause: BaseException | None) -> bool:
     if isinstance(cause, OSError):
         return cause.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
     return isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+
+
+def _computed_again(media_sha256: str) -> str:
+    forget = f"`signspot store remove --sha256 {media_sha256[:12]}` forgets it now"
+    return f"it is computed again when it is needed, or {forget}"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # it is gone by now
+        return 0
 
 
 def _modified(path: Path) -> float:
