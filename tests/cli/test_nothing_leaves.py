@@ -73,6 +73,9 @@ mine accept mined/mined.csv --dictionary world/dictionary
 friends world/dictionary world/dictionary-qab --out friends
 export found.csv --json exported.json
 why found.csv FIRST
+store list
+store verify
+store remove world/corpus/episodes/test-0000.mp4
 """,
     "learning": """
 world make world --preset long --side 96

@@ -30,6 +30,7 @@ from signspot.cli import (
     mine,
     models,
     spot,
+    store,
     train,
     variants,
     why,
@@ -87,6 +88,7 @@ check.dictionary_app.command("build")(dictionary_build.build)
 app.add_typer(check.dictionary_app, name="dictionary")
 app.add_typer(check.corpus_app, name="corpus")
 app.add_typer(models.app, name="models")
+app.add_typer(store.app, name="store")
 app.add_typer(train.app, name="train")
 app.add_typer(world.app, name="world")
 

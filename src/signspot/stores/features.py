@@ -818,7 +818,10 @@ def usable_store_folder(environment: Mapping[str, str]) -> Path:
 
 def is_store(folder: Path) -> bool:
     """Whether anything is stored in a folder; opening one that does not exist would make it."""
-    return (folder / _CATALOGUE).exists() or (folder / _SHARDS).is_dir()
+    try:
+        return (folder / _CATALOGUE).exists() or (folder / _SHARDS).is_dir()
+    except OSError as error:  # nobody can tell
+        raise explained(error, folder) from error
 
 
 def open_store(folder: Path, options: StoreOptions = StoreOptions()) -> FeatureStore:
