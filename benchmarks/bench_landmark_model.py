@@ -20,9 +20,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from signspot.domain.landmarks import SignerLandmarks
 from signspot.domain.time import FRAME_MS, FRAME_RATE, TimeAxis
-from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, LandmarkTrack
+from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, LandmarkTrack, SignerLandmarks
 from signspot.embedding.landmarks import RateRows
 from signspot.embedding.model import LANDMARK_MODEL
 from signspot.embedding.zoo import model_path

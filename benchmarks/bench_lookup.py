@@ -15,25 +15,24 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from signspot.domain.landmarks import SignerLandmarks
-from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.recordings import Entry
 from signspot.domain.time import FRAME_MS, TimeAxis
-from signspot.domain.tracks import LandmarkTrack
+from signspot.domain.tracks import LandmarkTrack, SignerLandmarks, unit
 from signspot.domain.words import normalise
-from signspot.embedding.entries import FilledShelf, SignModel, sign_embedder
-from signspot.embedding.landmarks import LandmarkSigns
-from signspot.embedding.model import SignEmbedder
+from signspot.embedding.landmarks import LandmarkModel
+from signspot.embedding.model import Model
+from signspot.embedding.zoo import load_model
 from signspot.formats.pose import write_pose
 from signspot.media.writer import VideoWriter
 from signspot.models.embedders import LandmarkEmbedder
 from signspot.models.landmarks import LandmarkEncoder
-from signspot.spotting.friends import Shelf
-from signspot.spotting.similarity import unit
+from signspot.spotting.friends import Gallery
 from signspot.workflows.lookup import look_up
 from signspot.world.render import render_frames
 from signspot.world.settings import preset_named
@@ -42,11 +41,11 @@ from signspot.world.simulation import World
 REPEATS = 5
 
 
-def shelf(n_entries: int, dim: int) -> FilledShelf:
+def random_gallery(n_entries: int, dim: int) -> Gallery:
     """A dictionary of random vectors."""
     entries = tuple(Entry(entry_id=str(i), word=normalise(f"word {i // 2}")) for i in range(n_entries))
     vectors = np.random.default_rng(0).normal(size=(n_entries, dim)).astype(np.float32)
-    return FilledShelf(Shelf(entries, unit(vectors)))
+    return Gallery(entries, unit(vectors))
 
 
 def timed(ask: Callable[[], object]) -> dict[str, float]:
@@ -73,22 +72,22 @@ def main(n_entries: int, out: Path | None) -> None:
     performance = world.perform_entry(entry)
     points = world.detected(performance, entry.entry_id)
     found: dict[str, object] = {"entries": n_entries, "frames": len(points)}
-    with tempfile.TemporaryDirectory() as name:
-        pose, video = Path(name) / "me.pose", Path(name) / "me.mp4"
+    with tempfile.TemporaryDirectory() as folder:
+        pose, video = Path(folder) / "me.pose", Path(folder) / "me.mp4"
         axis = TimeAxis(np.arange(len(points), dtype=np.float64) * FRAME_MS)
         write_pose(SignerLandmarks(LandmarkTrack("me", axis, points), 256, 256), pose)
         with VideoWriter(video, width=256, height=256) as writer:
             frames = render_frames(performance.points, performance.mouth, performance.signer.appearance, None)
             for number, frame in enumerate(frames):
                 writer.write(frame, number * FRAME_MS)
-        embedder = LandmarkEmbedder(LandmarkEncoder().eval(), None, name="untrained")
-        models: dict[str, tuple[SignEmbedder, Path]] = {
-            "landmarks": (LandmarkSigns(embedder), pose),
-            "world-v1": (sign_embedder(SignModel(name="world-v1"), Dictionary.of("none", [])), video),
+        network = LandmarkEmbedder(LandmarkEncoder().eval(), None, name="untrained")
+        models: dict[str, tuple[Model, Path]] = {
+            "landmarks": (LandmarkModel(network), pose),
+            "world-v1": (load_model("world-v1"), video),
         }
-        for model, (signs, recording) in models.items():
-            filled = shelf(n_entries, signs.dim)
-            found[model] = timed(lambda s=signs, r=recording, f=filled: look_up(r, s, f))  # type: ignore[misc]
+        for name, (model, recording) in models.items():
+            gallery = random_gallery(n_entries, model.dim)
+            found[name] = timed(partial(look_up, recording, model, gallery))
     text = json.dumps(found, indent=1)
     print(text)
     if out is not None:

@@ -22,8 +22,12 @@ import time
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from signspot.models.embedders import VideoEmbedder
 
 FRAMES_PER_MINUTE = 25 * 60
 SIDE = 64
@@ -73,7 +77,7 @@ def generate(path: Path, minutes: float) -> None:
 class MeansModel:
     """A trunk of 1024 numbers that costs next to nothing: what is left is the memory of everything around it."""
 
-    name, fingerprint, trunk_fingerprint = "means", "means and head", "means"
+    name, fingerprint, trunk_fingerprint, backend = "means", "means and head", "means", "numpy"
     dim, trunk_dim, threshold = 256, 1024, 0.5
 
     def __init__(self) -> None:
@@ -92,11 +96,11 @@ class MeansModel:
         rows = vectors @ self._head
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
-    def embed(self, clips: np.ndarray) -> np.ndarray:
-        return self.head_vectors(self.trunk_vectors(clips))
+    def of_dictionary(self) -> MeansModel:
+        return self
 
 
-def narrow_i3d() -> object:
+def narrow_i3d() -> VideoEmbedder:
     """The real network, real sharing, at a twentieth of the width."""
     import torch
 
@@ -128,13 +132,13 @@ def resident_mb() -> float:
 def measure(video: Path, minutes: float, kind: str) -> Usage:
     """Embed one video as `signspot embed` does, watching."""
     from signspot.domain.recordings import Episode
-    from signspot.embedding.pictures import track_of
-    from signspot.stores.features import open_store
+    from signspot.embedding.model import Reading
+    from signspot.embedding.pictures import PictureModel
 
     seconds: list[float] = []
     megabytes: list[float] = []
     is_over = threading.Event()
-    model = MeansModel() if kind == "means" else narrow_i3d()
+    network = MeansModel() if kind == "means" else narrow_i3d()
     started = time.monotonic()
 
     def watch() -> None:
@@ -145,8 +149,9 @@ def measure(video: Path, minutes: float, kind: str) -> Usage:
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        with tempfile.TemporaryDirectory(dir=video.parent) as folder, open_store(Path(folder)) as store:
-            made = track_of(Episode(video_id="long", video=video), model, store=store)  # type: ignore[arg-type]
+        with tempfile.TemporaryDirectory(dir=video.parent) as folder:
+            reading = Reading(store=Path(folder))
+            made = PictureModel(network).track(Episode(video_id="long", video=video), reading)
             n_windows = len(made.track.grid)
     finally:
         is_over.set()

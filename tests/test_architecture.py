@@ -144,7 +144,6 @@ LATE = {
     "__main__.py": "signals are answered while the program loads",
     "media/child.py": "PyAV is loaded once the process has limited itself",
     "embedding/pictures.py": "torch",
-    "embedding/entries.py": "torch",
     "embedding/zoo.py": "torch",
 }
 

@@ -144,7 +144,7 @@ def test_the_demo_runs_without_a_checkout_and_gives_advice_for_that(computer: Co
     assert advised[0] == f". {computer.programs / 'activate'}"
     assert advised[1] == "signspot dictionary check 'my demo/world/dictionary'"
     assert not any(line.startswith("make") or " -e " in line for line in advised)
-    assert "no problems found" in computer.run("/bin/sh", "-c", " && ".join(advised[:2]))
+    assert "no problems" in computer.run("/bin/sh", "-c", " && ".join(advised[:2]))
 
 
 @pytest.mark.soak

@@ -11,9 +11,8 @@ import numpy as np
 from experiments.lib.data_sets import read_aslearn
 from PIL import Image
 
-from signspot.domain.landmarks import SignerLandmarks
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
-from signspot.domain.tracks import FloatArray, LandmarkTrack, Pixels
+from signspot.domain.tracks import FloatArray, LandmarkTrack, Pixels, SignerLandmarks
 from signspot.domain.words import Word
 from signspot.embedding.landmarks import at_house_rate, signing_span
 from signspot.figures.sheets import SheetRow, contact_sheet, skeletons

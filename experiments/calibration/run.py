@@ -28,7 +28,7 @@ from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_cal
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.spotting.peaks import Refinement, limited_to, refined_span
 from signspot.spotting.presence import Judge
-from signspot.spotting.similarity import similarities
+from signspot.spotting.search import Query, similarities, windows_inside
 from signspot.workflows.annotate import KnownWords, explained, known_words
 from signspot.workflows.calibrate import (
     SHOWN,
@@ -40,7 +40,7 @@ from signspot.workflows.calibrate import (
     fit_of,
     searched_examples,
 )
-from signspot.workflows.spot import Query, SpotOptions, mentions_of, windows_inside
+from signspot.workflows.spot import SpotOptions, mentions_of
 from signspot.world.broadcast import EpisodePerformance
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World

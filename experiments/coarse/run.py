@@ -25,17 +25,8 @@ from signspot.domain.recordings import Episode
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Floats, WindowGrid
 from signspot.domain.words import Word
-from signspot.embedding.pictures import (
-    CoarseOptions,
-    EntryOptions,
-    Extraction,
-    ExtractOptions,
-    embed_entry,
-    embed_near,
-    embed_video,
-    nearest_of,
-    starts_near,
-)
+from signspot.embedding.model import Reading
+from signspot.embedding.pictures import Extraction, PictureModel, embed_near, embed_video, nearest_of, starts_near
 from signspot.embedding.zoo import model_path
 from signspot.evaluation.intervals import Interval, mean_interval, ratio_interval
 from signspot.evaluation.localisation import Footage, is_near, spotting_benchmark
@@ -49,7 +40,8 @@ from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
 HOME = Path(__file__).resolve().parent
-OPTIONS = CoarseOptions(isolated=False)  # decoded in this process, so that its seconds count
+READING = Reading(isolated=False)  # decoded in this process, so that its seconds count
+STRIDE, CANDIDATES = 4, 12  # of a quick look
 FIRST = (1, 5, 20)  # findings of a word in an episode, from the highest cosine down
 TIMED_WORDS = 3  # of every episode: these are computed by `embed_near` too
 COLUMNS = ("mAP", "localisation", *(f"best {n} kept" for n in FIRST), "windows computed", "processor time")
@@ -80,14 +72,14 @@ class Scene:
 
 def coarse_track(track: EmbeddingTrack) -> EmbeddingTrack:
     """Every fourth row."""
-    grid = WindowGrid(track.grid.n_frames, stride=OPTIONS.stride)
+    grid = WindowGrid(track.grid.n_frames, stride=STRIDE)
     return replace(track, grid=grid, vectors=track.vectors[grid.starts()])
 
 
 def quick_starts(track: EmbeddingTrack, queries: FloatArray) -> np.ndarray:
     """The windows that a quick look computes, rising."""
     coarse = coarse_track(track)
-    return np.union1d(coarse.grid.starts(), starts_near(coarse, queries, OPTIONS.candidates))
+    return np.union1d(coarse.grid.starts(), starts_near(coarse, queries, CANDIDATES))
 
 
 WAYS: Ways = {
@@ -149,9 +141,9 @@ def scenes(seed: int, model: VideoEmbedder, runs: Path) -> Iterator[Scene]:
     """The test episodes of a world, drawn and embedded once."""
     made = make_world(WorldRequest(folder=runs / f"demo-{seed}", preset="demo", seed=seed, side=128, workers=1))
     world, dictionary = World.of(preset_named("demo"), seed), read_dictionary(made.dictionary).dictionary
-    options = EntryOptions(isolated=False)
+    own = PictureModel(model)
     queries = {
-        word: np.stack([embed_entry(entry, model, options) for entry in dictionary.entries(word)])
+        word: np.concatenate([own.entry(entry, READING) for entry in dictionary.entries(word)])
         for word in world.test_words
     }
     for episode in read_corpus(made.corpus).episodes:
@@ -163,7 +155,7 @@ def scenes(seed: int, model: VideoEmbedder, runs: Path) -> Iterator[Scene]:
 def full_track(episode: Episode, model: VideoEmbedder, kept: Path) -> EmbeddingTrack:
     """The vectors at stride 1, computed once and kept."""
     if not kept.exists():
-        track = embed_video(episode, model, options=ExtractOptions(isolated=False)).track
+        track = embed_video(episode, model, READING).track
         with atomic_output(kept) as temporary, temporary.open("xb") as stream:
             np.save(stream, np.asarray(track.vectors), allow_pickle=False)
     vectors = np.load(kept, allow_pickle=False)
@@ -185,12 +177,13 @@ class Timed:
 def timed(scene: Scene, model: VideoEmbedder) -> Timed:
     """Compute an episode with every window, with every fourth, and by a quick look for some words."""
     exact, coarse = (
-        _seconds(partial(embed_video, scene.episode, model, options=ExtractOptions(stride, isolated=False)))[0]
-        for stride in (1, OPTIONS.stride)
+        _seconds(partial(embed_video, scene.episode, model, replace(READING, stride=stride)))[0]
+        for stride in (1, STRIDE)
     )
     seconds, furthest = [], 0.0
     for queries in list(scene.queries.values())[:TIMED_WORDS]:
-        spent, near = _seconds(partial(embed_near, scene.episode, model, queries, options=OPTIONS))
+        quick = partial(embed_near, scene.episode, model, queries, READING, stride=STRIDE, candidates=CANDIDATES)
+        spent, near = _seconds(quick)
         made = curve_of(scene.track, queries, quick_starts(scene.track, queries))
         seconds.append(spent)
         furthest = max(furthest, float(np.abs((near.track.vectors @ queries.T).max(axis=1) - made).max()))

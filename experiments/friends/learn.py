@@ -25,7 +25,7 @@ from signspot.domain.tracks import FloatArray, LandmarkTrack
 from signspot.domain.words import Word
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.media.trim import trim_by_landmarks
-from signspot.spotting.friends import Shelf
+from signspot.spotting.friends import Gallery
 from signspot.world.settings import chance, preset_named
 from signspot.world.simulation import World
 
@@ -78,7 +78,7 @@ def learned() -> FormJudge:
         forms = {form: n_forms + number for number, form in enumerate(sorted(world.lexicon.forms))}
         entries = of_every_form(world)
         made = kept(f"forms8-{seed}", lambda world=world, entries=entries: rows_of(world, entries))  # type: ignore[misc]
-        rows.append(as_right_handers(Shelf(entries, made)).reshape(len(forms), N_CLIPS, -1))
+        rows.append(as_right_handers(Gallery(entries, made)).reshape(len(forms), N_CLIPS, -1))
         alike += [(forms[one], forms[other]) for one, other in world.lexicon.minimal_pairs]
         n_forms += len(forms)
     return fit_judge(np.concatenate(rows), np.array(alike), np.random.default_rng(0))

@@ -21,7 +21,7 @@ from friends.learn import LEARNED_FROM, N_CLIPS, kept, rows_of
 from friends.run import Judged, at_precision, planted_pairs, row, same_form
 
 from signspot.domain.recordings import Entry, Signer
-from signspot.spotting.friends import Relation, Shelf
+from signspot.spotting.friends import Gallery, Relation
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World
@@ -61,7 +61,7 @@ def found_in(worlds: Sequence[TwoDictionaries], judge: FormJudge) -> Found:
     pairs: Judged = []
     n_wrong = n_related = 0
     for both in worlds:
-        first, second = Shelf(both.entries, both.vectors), Shelf(both.other_entries, both.other_vectors)
+        first, second = Gallery(both.entries, both.vectors), Gallery(both.other_entries, both.other_vectors)
         true, planted = same_form(both), planted_pairs(both)
         for pair in form_friends(first, second, judge, -5.0):
             if pair.relation is Relation.FALSE_FRIEND:

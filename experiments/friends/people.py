@@ -35,15 +35,14 @@ from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow,
 from friends.run import at_precision
 from wlasl300.run import DATA, FOLD_SEED, Embed, Method, fold_model
 
-from signspot.domain.landmarks import X_PLACES
 from signspot.domain.recordings import Entry, Signer
 from signspot.domain.time import FRAME_MS, TimeAxis
-from signspot.domain.tracks import FloatArray, LandmarkTrack
+from signspot.domain.tracks import X_PLACES, FloatArray, LandmarkTrack
 from signspot.embedding.zoo import model_path
 from signspot.media.trim import trim_by_landmarks
 from signspot.models.checkpoints import load_checkpoint
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.spotting.friends import FriendOptions, Friends, Relation, Shelf, friends
+from signspot.spotting.friends import FriendOptions, Friends, Gallery, Relation, friends
 from signspot.workflows.friends import usual_options
 
 HERE = Path(__file__).parent
@@ -60,7 +59,7 @@ class Recorded:
     """The clips of a dictionary, as landmarks and as parts; those in which no hand is found are left out."""
 
     signs: tuple[RecordedSign, ...]
-    shelf: Shelf  # of rows of parts
+    gallery: Gallery  # of rows of parts
 
     @classmethod
     def of(cls, signs: Sequence[RecordedSign], name: str) -> Recorded:
@@ -76,11 +75,11 @@ class Recorded:
             Entry(entry_id=f"{name}-{number}", word=sign.word, signer=Signer(sign.signer), language=name)
             for number, sign in enumerate(kept)
         )
-        return cls(tuple(kept), Shelf(entries, np.stack(rows)))
+        return cls(tuple(kept), Gallery(entries, np.stack(rows)))
 
-    def by_vectors(self, embed: Embed) -> Shelf:
+    def by_vectors(self, embed: Embed) -> Gallery:
         """The same clips, each as one vector."""
-        return Shelf(self.shelf.entries, Method("", embed).vectors(self.signs))
+        return Gallery(self.gallery.entries, Method("", embed).vectors(self.signs))
 
 
 def parts_of(sign: RecordedSign) -> FloatArray:
@@ -94,8 +93,8 @@ def parts_of(sign: RecordedSign) -> FloatArray:
 
 def judge_of_people(other_words: Recorded) -> FormJudge:
     """A judge that learned from clips of other words, four of each."""
-    rows, by_word = as_right_handers(other_words.shelf), dict[str, list[int]]()
-    for place, entry in enumerate(other_words.shelf.entries):
+    rows, by_word = as_right_handers(other_words.gallery), dict[str, list[int]]()
+    for place, entry in enumerate(other_words.gallery.entries):
         by_word.setdefault(entry.word, []).append(place)
     chosen = [places[:N_CLIPS] for places in by_word.values() if len(places) >= N_CLIPS]
     # Which words are a minimal pair is not known; the judge looks for those that resemble each other by itself.
@@ -132,7 +131,7 @@ def closer(pairs: Sequence[Friends | FormFriends]) -> dict[str, Measured]:
 
 def by_parts(first: Recorded, second: Recorded, judge: FormJudge) -> dict[str, Measured]:
     """All words compared part by part."""
-    pairs = form_friends(first.shelf, second.shelf, judge, -30.5)
+    pairs = form_friends(first.gallery, second.gallery, judge, -30.5)
     return cells(pairs, n_shared(first, second), LEAST_LOG_ODDS) | closer(pairs)
 
 
@@ -156,7 +155,7 @@ def listed_among_few(fold: Fold, model: LandmarkEmbedder, least_cosine: float) -
             Recorded.of([next(sign for sign in signs if sign.word == word) for word in own], name)
             for signs, own, name in sides
         ]
-        counts.append(len(friends(*(shelf.by_vectors(model.embed) for shelf in shelves), options)))
+        counts.append(len(friends(*(gallery.by_vectors(model.embed) for gallery in shelves), options)))
     return {"wrong pairs a word": Measured(float(np.mean(counts)) / FEW[0])}
 
 
@@ -167,7 +166,7 @@ def sha256_of(path: Path) -> str:
 
 def n_shared(first: Recorded, second: Recorded) -> int:
     """How many words both have."""
-    return len({entry.word for entry in first.shelf.entries} & {entry.word for entry in second.shelf.entries})
+    return len({entry.word for entry in first.gallery.entries} & {entry.word for entry in second.gallery.entries})
 
 
 def main(data: Path, run: Path) -> None:

@@ -13,7 +13,7 @@ from applications.tables import arguments, conditions
 from applications.world_vectors import TwoDictionaries, both_dictionaries, world_vectors
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.spotting.friends import FriendOptions, Friends, Relation, Shelf, friends
+from signspot.spotting.friends import FriendOptions, Friends, Gallery, Relation, friends
 
 DEFAULT = FriendOptions()
 PRECISION = 0.9
@@ -24,7 +24,7 @@ Judged = list[tuple[float, bool, bool]]  # closeness, of the same form, planted
 
 def found_pairs(both: TwoDictionaries, options: FriendOptions) -> tuple[Friends, ...]:
     """Everything that is called a false friend, the closest first."""
-    first, second = Shelf(both.entries, both.vectors), Shelf(both.other_entries, both.other_vectors)
+    first, second = Gallery(both.entries, both.vectors), Gallery(both.other_entries, both.other_vectors)
     return tuple(pair for pair in friends(first, second, options) if pair.relation is Relation.FALSE_FRIEND)
 
 

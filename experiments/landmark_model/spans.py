@@ -25,17 +25,23 @@ from experiments.lib.landmark_model import (
 )
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.landmarks import SignerLandmarks
 from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
-from signspot.domain.tracks import EmbeddingTrack, EntryVectors, LandmarkTrack, SimilarityTrack, WindowGrid
+from signspot.domain.tracks import (
+    EmbeddingTrack,
+    EntryVectors,
+    LandmarkTrack,
+    SignerLandmarks,
+    SimilarityTrack,
+    WindowGrid,
+)
 from signspot.domain.words import Vocabulary
 from signspot.embedding.landmarks import RateRows, sign_window
 from signspot.embedding.zoo import model_path
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.spotting.peaks import Refinement, spottings_of
-from signspot.spotting.similarity import RateTrack, similarities
+from signspot.spotting.search import similarities
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 HERE = Path(__file__).parent
@@ -81,7 +87,7 @@ def _query(fold: Fold, model: LandmarkEmbedder, word: str, rng: np.random.Genera
     return EntryVectors(clip.word, (Entry(entry_id=word, word=clip.word),), vector, model.fingerprint)
 
 
-def _track(passage: StitchedPassage, model: LandmarkEmbedder) -> RateTrack:
+def _track(passage: StitchedPassage, model: LandmarkEmbedder) -> EmbeddingTrack:
     """What `spot` compares."""
     axis, made = TimeAxis(np.arange(len(passage.points)) * float(FRAME_MS)), RateRows(model)
     signer = SignerLandmarks(LandmarkTrack("p", axis, passage.points), 100, 100)

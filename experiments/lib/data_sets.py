@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.landmarks import in_picture_heights
 from signspot.domain.time import FRAME_RATE, FrameSpan
-from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats
+from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats, in_picture_heights
 from signspot.domain.words import Word, normalise
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.ranking import Scores, average_precision, ranks

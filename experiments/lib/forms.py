@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.landmarks import in_picture_heights
 from signspot.domain.recordings import Dictionary, Entry
-from signspot.domain.time import FrameSpan, Progress
-from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats, Ints
+from signspot.domain.time import FrameSpan, silent
+from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats, Ints, in_picture_heights
 from signspot.domain.words import Word
-from signspot.embedding.detector import LandmarkOptions
-from signspot.embedding.entries import FilledShelf
+from signspot.embedding.entries import LEFT_OUT
 from signspot.embedding.landmarks import landmark_file_of, landmarks_of
-from signspot.embedding.model import LEFT_OUT, store_at
+from signspot.embedding.model import Reading
 from signspot.errors import DictionaryError, FormatError, VideoError
 from signspot.evaluation.calibration import Logistic, fit_logistic
 from signspot.files.arrays import Arrays, ArraysKind, load_arrays, save_arrays
 from signspot.media.trim import trim_by_landmarks
-from signspot.spotting.friends import Relation, Shelf, words_of, worth_showing
+from signspot.spotting.friends import Gallery, Relation, words_of, worth_showing
 from signspot.stores.features import FeatureStore
 
 # A judge of forms, fitted to clips of signs whose form is known, several by different people of each form.
@@ -193,7 +191,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def form_friends(
-    first: Shelf, second: Shelf, judge: FormJudge, least_log_odds: float = LEAST_LOG_ODDS
+    first: Gallery, second: Gallery, judge: FormJudge, least_log_odds: float = LEAST_LOG_ODDS
 ) -> tuple[FormFriends, ...]:
     """All pairs worth showing, as `friends` gives them; the vectors of the shelves are those of `form_row`."""
     if not first.entries or not second.entries:
@@ -236,29 +234,29 @@ class _Forms:
     rows: list[FloatArray]  # (n, 782) of its clips, told as by right-handers
 
     @classmethod
-    def of(cls, shelf: Shelf) -> _Forms:
-        words, rows = words_of(shelf.entries), as_right_handers(shelf)
+    def of(cls, gallery: Gallery) -> _Forms:
+        words, rows = words_of(gallery.entries), as_right_handers(gallery)
         number = {word: place for place, word in enumerate(words)}
         places: dict[tuple[int, str], list[int]] = {}
-        for place, entry in enumerate(shelf.entries):
+        for place, entry in enumerate(gallery.entries):
             places.setdefault((number[entry.word], entry.variant), []).append(place)
         own = [np.array(found) for found in places.values()]
         return cls(words, [word for word, _ in places], own, [rows[found] for found in own])
 
 
-def as_right_handers(shelf: Shelf) -> FloatArray:
+def as_right_handers(gallery: Gallery) -> FloatArray:
     """(n, 782): every clip, or its mirror image, by which hand its signer leads with.
 
     Where the dictionary does not say it, the hand that moves more leads, in all clips of a signer together.
     """
-    if shelf.vectors.shape[1:] != (SEEN,):
-        raise ValueError(f"vectors of shape {shelf.vectors.shape} are no parts of signs")
+    if gallery.vectors.shape[1:] != (SEEN,):
+        raise ValueError(f"vectors of shape {gallery.vectors.shape} are no parts of signs")
     leads: dict[str, float] = {}
-    for place, entry in enumerate(shelf.entries):
-        lead = float(np.clip(shelf.vectors[place, -1], -1, 1))
+    for place, entry in enumerate(gallery.entries):
+        lead = float(np.clip(gallery.vectors[place, -1], -1, 1))
         leads[_person(entry)] = leads.get(_person(entry), 0.0) + lead
-    left = np.array([_is_left_handed(entry, leads) for entry in shelf.entries])
-    rows: FloatArray = np.where(left[:, None], shelf.vectors[:, ROW : 2 * ROW], shelf.vectors[:, :ROW])
+    left = np.array([_is_left_handed(entry, leads) for entry in gallery.entries])
+    rows: FloatArray = np.where(left[:, None], gallery.vectors[:, ROW : 2 * ROW], gallery.vectors[:, :ROW])
     return rows
 
 
@@ -707,32 +705,31 @@ _THERE, _BACK, _WAVES = _stretched(1), _stretched(-1), _waves()
 # All clips of a dictionary as the parts of their signs: where body and hands are, from landmarks that are at hand.
 
 
-def form_shelf(
-    dictionary: Dictionary, *, store: Path | None = None, isolated: bool = True, progress: Progress | None = None
-) -> FilledShelf:
-    """The parts of all signs of a dictionary; `store` keeps the landmarks that had to be found in videos."""
+def form_gallery(dictionary: Dictionary, reading: Reading = Reading()) -> tuple[Gallery, tuple[str, ...]]:
+    """The parts of all signs of a dictionary, and what had to be left out.
+
+    The store keeps the landmarks that had to be found in videos.
+    """
     usable: list[tuple[Entry, FloatArray]] = []
-    warnings: list[str] = []
+    left_out: list[str] = []
     must_look = any(entry.video is not None and landmark_file_of(entry.video) is None for entry in dictionary)
-    with store_at(store if must_look else None) as kept:
+    with replace(reading, store=reading.store if must_look else None).opened_store() as store:
         for number, entry in enumerate(dictionary, start=1):
             try:
-                usable.append((entry, _parts(entry, kept, isolated=isolated)))
+                usable.append((entry, _parts(entry, reading, store)))
             except (VideoError, FormatError) as error:
-                warnings.append(f"{LEFT_OUT}{error}")
-            if progress is not None:
-                progress(f"reading {dictionary.name}", number, len(dictionary))
+                left_out.append(f"{LEFT_OUT}{error}")
+            reading.progress(f"reading {dictionary.name}", number, len(dictionary))
     if not usable:
-        raise DictionaryError(dictionary.name, "none of its clips can be read", warnings[0] if warnings else "")
-    shelf = Shelf(tuple(entry for entry, _ in usable), np.stack([row for _, row in usable]))
-    return FilledShelf(shelf, tuple(warnings))
+        raise DictionaryError(dictionary.name, "none of its clips can be read", left_out[0] if left_out else "")
+    return Gallery(tuple(entry for entry, _ in usable), np.stack([row for _, row in usable])), tuple(left_out)
 
 
-def _parts(entry: Entry, store: FeatureStore | None, *, isolated: bool) -> FloatArray:
+def _parts(entry: Entry, reading: Reading, store: FeatureStore | None) -> FloatArray:
     """The parts (1565,) of one clip."""
     if entry.video is None:
         raise VideoError(entry.entry_id, "has no clip, and its parts are seen in one", "add it or remove it")
-    signer = landmarks_of(entry.video, store=store, options=LandmarkOptions(box=entry.box, isolated=isolated)).signer
+    signer = landmarks_of(entry.video, replace(reading, progress=silent), entry.box, store).signer
     moving = entry.kept or trim_by_landmarks(signer.track, signer.aspect).kept
     try:
         return form_row(in_picture_heights(signer.track.points, signer.aspect), moving)

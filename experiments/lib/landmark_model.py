@@ -24,10 +24,9 @@ import torch.nn.functional as F
 from experiments.lib.data_sets import LandmarkClip, read_asl30, read_wlasl300
 from torch import Tensor, nn
 
-from signspot.domain.landmarks import X_PLACES
 from signspot.domain.recordings import Entry, Signer
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
-from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, LandmarkTrack
+from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, X_PLACES, FloatArray, LandmarkTrack
 from signspot.domain.words import Vocabulary, Word
 from signspot.embedding.landmarks import at_house_rate, points_at, signing_span
 from signspot.media.trim import trim_by_landmarks

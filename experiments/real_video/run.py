@@ -25,19 +25,19 @@ from experiments.lib.data_sets import (
 )
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.landmarks import SignerLandmarks
 from signspot.domain.recordings import Dictionary, Entry, Episode, Subtitle
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import FRAME_MS, MillisSpan, TimeAxis
-from signspot.domain.tracks import Embedder, FloatArray, LandmarkTrack
+from signspot.domain.tracks import FloatArray, LandmarkTrack, SignerLandmarks
 from signspot.domain.words import Word, normalise
-from signspot.embedding.entries import FilledShelf, shelf_of, signs_of
+from signspot.embedding.entries import embed_gallery
 from signspot.embedding.landmarks import at_house_rate
-from signspot.embedding.model import LANDMARK_MODEL, SignEmbedder
+from signspot.embedding.model import LANDMARK_MODEL, Model, Reading
 from signspot.embedding.zoo import load_model
 from signspot.errors import MissingExtra
 from signspot.evaluation.intervals import Interval, mean_interval
 from signspot.formats.pose import write_pose
+from signspot.spotting.friends import Gallery
 from signspot.workflows.annotate import Mention, explained
 from signspot.workflows.lookup import learned_words, look_up
 from signspot.workflows.spot import SpotOptions, prepare, spot_prepared
@@ -58,7 +58,7 @@ def as_file(points: FloatArray, seconds: FloatArray, path: Path) -> Path:
 
 
 def spotted(
-    aslearn: Aslearn, model: Embedder, folder: Path
+    aslearn: Aslearn, model: Model, folder: Path
 ) -> tuple[SentenceWordScores, SentenceWordScores, list[list[int | None]]]:
     """Search every sentence for every word as `signspot spot` does, and place its own words as `annotate` does.
 
@@ -71,7 +71,7 @@ def spotted(
         for clip in aslearn.clips
     ]
     dictionary = Dictionary.of("words", entries)
-    query = prepare([entry.word for entry in entries], dictionary, model)
+    query, _ = prepare([entry.word for entry in entries], dictionary, model)
     number = {each.word: place for place, each in enumerate(query.words)}
     words = [[number[word] for word in sentence.words] for sentence in aslearn.sentences]
     best, peak, likely, placed = [], [], [], []
@@ -116,19 +116,19 @@ def placed_order(placed: Sequence[Sequence[int | None]]) -> tuple[float, Interva
     return share, mean_interval(np.array([is_right for _, is_right in pairs], float), np.array([n for n, _ in pairs]))
 
 
-def wlasl_shelf(clips: Sequence[LandmarkClip], signs: SignEmbedder, folder: Path) -> FilledShelf:
+def wlasl_gallery(clips: Sequence[LandmarkClip], model: Model, folder: Path) -> Gallery:
     """The official train and val clips, repeats left out, as a dictionary."""
     known = [clip for clip in clips if clip.split != "test" and not clip.is_repeat and len(clip.points)]
     entries = []
     for clip in known:
         video = as_file(clip.points, clip.seconds, folder / f"entry-{clip.clip_id}.pose")
         entries.append(Entry(entry_id=clip.clip_id, word=clip.word, video=video))
-    return shelf_of(Dictionary.of("wlasl300", entries), signs)
+    return embed_gallery(Dictionary.of("wlasl300", entries), model, Reading())[0]
 
 
-def rank_of(recording: Path, word: Word, signs: SignEmbedder, shelf: FilledShelf) -> int:
+def rank_of(recording: Path, word: Word, model: Model, gallery: Gallery) -> int:
     """The place of the right word among the best six, from 0; 6 where it is not among them."""
-    words = [guess.word for guess in look_up(recording, signs, shelf).guesses]
+    words = [guess.word for guess in look_up(recording, model, gallery).guesses]
     return words.index(word) if word in words else SHOWN
 
 
@@ -144,17 +144,15 @@ def looked_up(name: str, ranks: Sequence[int]) -> ResultRow:
     )
 
 
-def video_ranks(videos: Path, signs: SignEmbedder, shelf: FilledShelf) -> dict[str, int]:
+def video_ranks(videos: Path, model: Model, gallery: Gallery) -> dict[str, int]:
     """The clips of WLASL that are videos, named word_id.mp4, without an entry of the same clip."""
     found = {}
     for path in sorted(videos.glob("*_*.mp4")):
         word, _, clip_id = path.stem.partition("_")
         if clip_id.isdigit():
-            others = [place for place, entry in enumerate(shelf.shelf.entries) if entry.entry_id != clip_id]
-            without = type(shelf.shelf)(
-                tuple(shelf.shelf.entries[place] for place in others), shelf.shelf.vectors[others]
-            )
-            found[path.stem] = rank_of(path, normalise(word), signs, FilledShelf(without))
+            others = [place for place, entry in enumerate(gallery.entries) if entry.entry_id != clip_id]
+            without = Gallery(tuple(gallery.entries[place] for place in others), gallery.vectors[others])
+            found[path.stem] = rank_of(path, normalise(word), model, without)
     return found
 
 
@@ -166,15 +164,14 @@ def main(data: Path, videos: Path, verdict: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         scores, likely, placed = spotted(read_aslearn(data / "aslearn"), model, folder)
-        signs = signs_of(model, Dictionary.of("none", []))
-        shelf = wlasl_shelf(clips, signs, folder)
+        gallery = wlasl_gallery(clips, model, folder)
         asked = [clip for clip in clips if clip.split == "test" and not clip.is_repeat and len(clip.points)]
         files = [as_file(clip.points, clip.seconds, folder / f"test-{clip.clip_id}.pose") for clip in asked]
-        ranks = [rank_of(file, clip.word, signs, shelf) for file, clip in zip(files, asked, strict=True)]
-        learned = learned_words(model)
-        by_itself = [rank_of(file, clip.word, signs, learned) for file, clip in zip(files, asked, strict=True)]
+        ranks = [rank_of(file, clip.word, model, gallery) for file, clip in zip(files, asked, strict=True)]
+        learned, _ = learned_words(model)
+        by_itself = [rank_of(file, clip.word, model, learned) for file, clip in zip(files, asked, strict=True)]
         try:
-            real, alone = video_ranks(videos, signs, shelf), video_ranks(videos, signs, learned)
+            real, alone = video_ranks(videos, model, gallery), video_ranks(videos, model, learned)
         except MissingExtra:
             real, alone = {}, {}
     share_placed, found_in_order = placed_order(placed)
@@ -188,7 +185,7 @@ def main(data: Path, videos: Path, verdict: str) -> None:
     ]
     if real:
         rows.append(looked_up(f"lookup: clips of WLASL as videos ({len(real)})", list(real.values())))
-    told = results_of(tuple(rows), (real, alone), len(shelf.shelf.entries), verdict, model)
+    told = results_of(tuple(rows), (real, alone), len(gallery.entries), verdict, model)
     write_results(told, HERE / "results.json")
 
 
@@ -204,7 +201,7 @@ def spotting_row(scores: SentenceWordScores) -> ResultRow:
 
 
 def results_of(
-    rows: tuple[ResultRow, ...], real: tuple[dict[str, int], ...], n_entries: int, verdict: str, model: Embedder
+    rows: tuple[ResultRow, ...], real: tuple[dict[str, int], ...], n_entries: int, verdict: str, model: Model
 ) -> ExperimentResults:
     """The table with its conditions; `real` has the places of videos, in the dictionary and without one."""
     places, alone = (

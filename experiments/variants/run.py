@@ -16,10 +16,10 @@ from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow,
 from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance
 from signspot.domain.time import FRAME_MS
-from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray
+from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, unit
 from signspot.domain.words import Word
 from signspot.spotting.peaks import spottings_of, window_near
-from signspot.spotting.similarity import similarity, unit
+from signspot.spotting.search import similarity
 from signspot.spotting.variants import by_variant, clusters, recurring_windows, variant_at
 from signspot.world.broadcast import EpisodePerformance, SignedToken
 

@@ -21,13 +21,12 @@ from joint_model import JointModel
 from run import kept_model
 
 from signspot.domain.time import FRAME_RATE
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray, WindowGrid
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, WindowGrid, unit
 from signspot.domain.words import Word
-from signspot.embedding.entries import frames_at_rate
+from signspot.embedding.pictures import frames_at_rate
 from signspot.evaluation.localisation import is_near
 from signspot.media.frames import random_clips
 from signspot.spotting.peaks import find_peaks
-from signspot.spotting.similarity import unit
 from signspot.world.measure import body_joints, windows
 from signspot.world.settings import chance, preset_named
 from signspot.world.simulation import World

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from signspot.domain.recordings import Dictionary, Entry, Subtitle
     from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
     from signspot.domain.time import FrameSpan, MillisSpan, TimeAxis
-    from signspot.domain.tracks import Embedder, EmbeddingTrack, SimilarityTrack
+    from signspot.domain.tracks import EmbeddingTrack, SimilarityTrack
     from signspot.domain.words import Word, normalise
+    from signspot.embedding.model import Model, Reading, Views
     from signspot.embedding.zoo import embed, load_model, open_dictionary
     from signspot.errors import InputError, SignspotError
     from signspot.evaluation.calibration import Calibration
@@ -35,7 +36,6 @@ __all__ = [
     "Annotated",
     "Calibration",
     "Dictionary",
-    "Embedder",
     "EmbeddingTrack",
     "Entry",
     "FrameSpan",
@@ -43,6 +43,8 @@ __all__ = [
     "Lookup",
     "LookupOptions",
     "MillisSpan",
+    "Model",
+    "Reading",
     "SignspotError",
     "SimilarityTrack",
     "SpotOptions",
@@ -51,6 +53,7 @@ __all__ = [
     "TimeAxis",
     "VideoAnswer",
     "VideoReader",
+    "Views",
     "Word",
     "WordAnswer",
     "annotate",
@@ -72,7 +75,7 @@ _HOMES = {
     "domain.recordings": ("Dictionary", "Entry", "Subtitle"),
     "domain.results": ("Spotting", "VideoAnswer", "WordAnswer"),
     "domain.time": ("FrameSpan", "MillisSpan", "TimeAxis"),
-    "domain.tracks": ("Embedder", "EmbeddingTrack", "SimilarityTrack"),
+    "domain.tracks": ("EmbeddingTrack", "SimilarityTrack"),
     "domain.words": ("Word", "normalise"),
     "evaluation.calibration": ("Calibration",),
     "stores.calibration": ("read_calibration",),
@@ -81,6 +84,7 @@ _HOMES = {
     "text.subtitles": ("read_subtitles",),
     "workflows.annotate": ("Annotated", "annotate"),
     "workflows.check": ("check_corpus", "check_dictionary"),
+    "embedding.model": ("Model", "Reading", "Views"),
     "embedding.zoo": ("embed", "load_model", "open_dictionary"),
     "workflows.lookup": ("Lookup", "LookupOptions", "lookup"),
     "workflows.outputs": ("write_answer",),

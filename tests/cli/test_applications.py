@@ -102,7 +102,7 @@ def test_json_goes_to_the_screen_or_a_file_and_problems_are_one_line(
     for arguments, code, said in (
         (("lookup", tmp_path / "short.mp4", *dictionary, "--sheet", sheet), 2, "short.mp4 is too short (1 frame,"),
         (("lookup", toys / "gone.mp4", *dictionary), 2, "gone.mp4"),
-        (("lookup", toys / "me.mp4", *dictionary, "--threshold", "7"), 2, "7.0 is no cosine"),
+        (("lookup", toys / "me.mp4", *dictionary, "--threshold", "7"), 2, "7.0 is out of range"),
         (("variants", toys / "broadcast.mp4", "appel", *dictionary), 2, "did you mean apple"),
         (("mine", "find", toys / "broadcast.mp4", "apple", *dictionary, "--out", toys), 2, "exists already"),
         (("mine", "accept", toys / "gone.csv", "-d", toys / "dictionary"), 2, "no such file"),

@@ -23,7 +23,7 @@ from signspot.learning.material import read_split
 from signspot.media.reader import VideoReader
 from signspot.models.checkpoints import ModelCard, describe, save_checkpoint, state_of
 from signspot.models.i3d import I3D, I3DConfig
-from signspot.stores.truth import read_truth
+from signspot.stores.corpus import read_truth
 from signspot.workflows.demo import METHODS
 from signspot.world.settings import PRESETS
 

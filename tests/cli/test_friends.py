@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from signspot.cli import main as cli
-from signspot.domain.landmarks import SignerLandmarks
 from signspot.domain.time import FRAME_MS, TimeAxis
-from signspot.domain.tracks import LandmarkTrack
+from signspot.domain.tracks import LandmarkTrack, SignerLandmarks
 from signspot.formats.pose import write_pose
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
 from signspot.world.settings import preset_named
@@ -98,7 +97,7 @@ def test_bad_requests_end_in_one_line(
     (damaged / "tea.pose").write_bytes(b"nothing")
     for arguments, words in (
         ((*shelves, "--by", "parts"), "No such option: --by"),
-        ((*shelves, "--closeness", 2.1), "give a number from -2 to 2"),
+        ((*shelves, "--closeness", 2.1), "use -2 to 2"),
         ((shelves[0], damaged), "none of its clips can be read"),
     ):
         assert run("friends", *arguments, "--no-store") == 2, arguments

@@ -25,6 +25,7 @@ from signspot.cli import main as cli
 from signspot.domain.recordings import Episode
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import MillisSpan
+from signspot.embedding.model import Reading
 from signspot.errors import EnvironmentProblem
 from signspot.formats.elan.edit import read_eaf
 from signspot.media.writer import VideoWriter
@@ -71,7 +72,7 @@ def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsy
         ["apple"],
         dictionary=signspot.open_dictionary(toy_world.dictionary),
         model=signspot.load_model("colour"),
-        options=SpotOptions(isolated=False),
+        options=SpotOptions(reading=Reading(isolated=False)),
     )
     assert printed["spottings"] == [spotting_record(spotting) for spotting in answer]
     assert printed["words"][0]["found"] == 3
@@ -85,7 +86,7 @@ def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsy
         (["spot", "V", "apple", "-d", "nowhere"], "nowhere"),
         (["spot", "V", "apple"], "--dictionary"),
         (["spot", "V", "apple", "-d", "D", "--model", "i3d"], "no model of this name"),
-        (["spot", "V", "apple", "-d", "D", "--threshold", "7"], "is no cosine"),
+        (["spot", "V", "apple", "-d", "D", "--threshold", "7"], "is out of range"),
         (["spot", "V", "apple", "-d", "D", "--stride", "0"], "--stride"),
         (["spot", "V", "apple", "-d", "D", "--box", "0,0,1"], "not a box of four numbers left,top,right,bottom"),
         (["spot", "V", "apple", "-d", "D", "--box", "0,0,640,360"], "--box: the box 0.0,0.0,640.0,360.0 does not lie"),
@@ -202,7 +203,7 @@ def test_a_finding_that_makes_no_sense_fails_its_video_alone(
             return replace(answer, words=(replace(answer.words[0], spottings=tuple(bad)),))
         return answer
 
-    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", searched)
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", searched)
     outputs = ["--csv", str(table), "--vtt", str(tmp_path / "vtt"), "--failures", str(failures)]
     assert spot(toy_world, "apple", *outputs, source=videos) == 1
     assert [s.video_id for s in read_spottings(table)] == ["c"] * 3
@@ -225,7 +226,7 @@ def test_what_a_batch_found_is_kept_when_the_machine_fails(
             raise EnvironmentProblem("store", "the disk is full", "free some space")
         return spot_prepared(episode, *rest)
 
-    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", searched)
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", searched)
     assert spot(toy_world, "apple", "--csv", str(table), source=videos) == 3
     assert [s.video_id for s in read_spottings(table)] == ["a"] * 3
     told = capsys.readouterr().err.splitlines()[-2:]
@@ -239,7 +240,7 @@ def test_a_disk_that_fails_is_no_bug_wherever_it_is_met(
     def failing(*_: object) -> None:
         raise OSError(getattr(errno, number), "as the system puts it", "/mnt/share/a.mp4")
 
-    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", failing)
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", failing)
     assert spot(toy_world, "apple") == code
     told = capsys.readouterr().err.splitlines()[-1]
     assert told.startswith("signspot: /mnt/share/a.mp4: ") != (code == 4)
@@ -265,7 +266,7 @@ def test_a_list_of_failures_replaces_only_one_of_its_own(
     for precious in (failures, videos / "a.mp4"):
         before = precious.read_bytes()
         assert spot(toy_world, "apple", "--failures", str(precious), source=videos) == 2
-        assert "is no list of failures" in capsys.readouterr().err
+        assert "is not a list of failures" in capsys.readouterr().err
         assert precious.read_bytes() == before
     failures.unlink()
     assert spot(toy_world, "apple", "--failures", str(failures), source=videos) == 1
@@ -292,7 +293,7 @@ def test_a_mention_whose_place_another_one_has_is_not_said_to_be_too_unlike(
     words = ["annotate", str(toy_world.broadcast), "-s", str(subtitles), "-d", str(toy_world.dictionary)]
     assert cli.run([*words, "-m", "colour", "--no-store", "--trust", "--padding", "0.2"]) == 0
     said = capsys.readouterr().out
-    assert "1 of 2 mentions explained" in said
+    assert "found signs for 1 of 2 subtitle words" in said
     assert "no sign found for: tree (its likeliest place, 0:00:" in said and "was given to another mention)" in said
 
 
@@ -566,7 +567,7 @@ def test_a_corpus_check_pairs_videos_with_subtitles(
     assert cli.run(["corpus", "check", str(corpus), "--full"]) == 0
     printed = capsys.readouterr().out
     assert "2 videos · 0 with a .pose file · 1 with subtitles · 9 subtitle cues" in printed
-    assert "half.mp4: partial, " in printed and "no problems found, 2 to know" in printed
+    assert "half.mp4: partial, " in printed and "no problems, 2 notes" in printed
     with (corpus / toy_world.subtitles.name).open("a", encoding="utf-8") as file:
         file.write("\n00:10:00.000 --> 00:10:02.000\nToo late.\n")
     assert cli.run(["corpus", "check", str(corpus)]) == 0
@@ -630,7 +631,7 @@ def test_only_the_box_is_searched(toy_world: ToyWorld, tmp_path: Path, capsys: p
 def test_a_bug_is_told_in_one_line_with_exit_code_4(
     toy_world: ToyWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("signspot.workflows.batch.load_model", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("signspot.embedding.zoo.load_model", lambda *_, **__: 1 / 0)
     assert spot(toy_world, "apple") == 4
     message = capsys.readouterr().err
     assert "this is a bug in signspot: ZeroDivisionError" in message
@@ -646,7 +647,7 @@ def test_an_interruption_is_exit_code_130(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", interrupt)
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", interrupt)
     assert spot(toy_world, "apple") == 130
     assert capsys.readouterr().err == "signspot: interrupted\n"
 
@@ -664,7 +665,7 @@ def test_the_table_of_an_interrupted_batch_is_said_to_be_partial(
             raise KeyboardInterrupt
         return spot_prepared(episode, *more)
 
-    monkeypatch.setattr("signspot.workflows.batch.spot_prepared", interrupted)
+    monkeypatch.setattr("signspot.workflows.spot_files.spot_prepared", interrupted)
     assert spot(toy_world, "apple", "--csv", "all.csv", source=tmp_path / "videos") == 130
     said = capsys.readouterr().err
     assert "all.csv: only the videos that were finished; repeat with --overwrite to have all" in said

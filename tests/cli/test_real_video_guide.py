@@ -15,9 +15,8 @@ import pytest
 from experiments.lib.data_sets import LandmarkClip, read_aslearn, read_wlasl300
 
 from signspot.cli.main import run
-from signspot.domain.landmarks import POSE_NUMBERS, SignerLandmarks
 from signspot.domain.time import FRAME_MS, TimeAxis
-from signspot.domain.tracks import FloatArray, LandmarkTrack
+from signspot.domain.tracks import POSE_NUMBERS, FloatArray, LandmarkTrack, SignerLandmarks
 from signspot.embedding.landmarks import at_house_rate
 from signspot.formats.pose import write_pose
 from tests.cli.test_spotting_guides import examples

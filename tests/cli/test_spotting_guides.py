@@ -96,5 +96,5 @@ def test_json_says_the_same_on_the_screen_in_a_file_and_in_a_batch(
     assert run(["annotate", "news.mp4", *asked[1:-1]]) == 0
     printed = capsys.readouterr()
     assert "news.mp4: the subtitles beside it are taken: news.vtt" in printed.err
-    assert "8 of 9 mentions" in printed.out and "was not written: add --eaf" in printed.out
+    assert "signs for 8 of 9 subtitle words" in printed.out and "results were not saved; add --eaf" in printed.out
     assert one == shown and first["unexplained"] == shown["unexplained"] and first["known_words"]["n"] == 8

@@ -14,4 +14,4 @@ def test_candidates_for_new_variants_are_shown_with_how_often_such_are_wrong(
     _show(VariantReport(Word("apple"), (), (), (NewVariant((), 0.7),) * n, (), (), 5))
     said = capsys.readouterr().out
     assert said.count("candidate 2 for a new variant") == is_warned
-    assert ("two of three candidates are something else" in said) == is_warned
+    assert ("two of three candidates are wrong" in said) == is_warned

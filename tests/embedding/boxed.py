@@ -1,4 +1,4 @@
-"""Models that look at the signer, and videos that show different things in different places."""
+"""Networks that look at the signer, and videos that show different things in different places."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from signspot.domain.recordings import SignerBox
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import FrameShape
+from signspot.embedding.pictures import _MeanColour
 from signspot.media.writer import VideoWriter
-from signspot.models.embedders import ColourEmbedder
 
 LEFT, RIGHT = SignerBox(0, 0, 0.5, 1), SignerBox(0.5, 0, 1, 1)
 RED, BLUE = [1, 0, 0], [0, 0, 1]
 
 
-class BoxedColours(ColourEmbedder):
+class BoxedColours(_MeanColour):
     """The mean colour of the signer's box."""
 
     name = "boxed colour"

@@ -10,13 +10,12 @@ import pytest
 from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import Pixels
 from signspot.embedding import detector as landmark_process
-from signspot.embedding.detector import LandmarkDetector, LandmarkOptions, detector_name, find_landmarks
+from signspot.embedding.detector import LandmarkDetector, detector_name, find_landmarks
 from signspot.errors import EnvironmentProblem, MissingExtra, VideoError
 from signspot.media.reader import VideoReader
 from tests.media.stand_in_detector import coloured_video, install
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "real_video"
-TRUSTED = LandmarkOptions(isolated=False)
 COLOURS = [(60, 80, 200), (120, 90, 10), (10, 10, 10), (200, 40, 255)]
 HAS_MEDIAPIPE = importlib.util.find_spec("mediapipe") is not None
 real_video = pytest.mark.skipif(
@@ -34,7 +33,7 @@ def test_every_frame_gets_the_landmarks_of_its_own_picture(tmp_path: Path, monke
     log = install(tmp_path / "packages", monkeypatch)
     video = coloured_video(tmp_path / "clip.mp4", COLOURS)
     reported: list[tuple[float, float | None]] = []
-    found = find_landmarks(video, LandmarkOptions(), lambda done, expected: reported.append((done, expected)))
+    found = find_landmarks(video, progress=lambda done, expected: reported.append((done, expected)))
     points = found.signer.track.points
     assert (found.signer.width, found.signer.height, found.signer.track.video_id) == (64, 48, "clip")
     assert np.array_equal(found.signer.track.axis.times_ms, [0, 40, 80, 120])
@@ -58,8 +57,8 @@ def test_in_a_box_landmarks_are_still_places_in_the_whole_picture(
     log = install(tmp_path / "packages", monkeypatch)
     video = coloured_video(tmp_path / "clip.mp4", COLOURS)
     box = SignerBox(0.25, 0.5, 0.75, 1.0)
-    whole = find_landmarks(video, TRUSTED).signer.track.points
-    part = find_landmarks(video, LandmarkOptions(isolated=False, box=box)).signer.track.points
+    whole = find_landmarks(video, isolated=False).signer.track.points
+    part = find_landmarks(video, isolated=False, box=box).signer.track.points
     assert "(24, 32, 3)" in log.read_text()
     found = whole[:, :132].any(axis=1)
     assert np.array_equal(part == 0, whole == 0)
@@ -81,7 +80,7 @@ def test_a_picture_that_is_held_is_looked_at_once(tmp_path: Path, monkeypatch: p
     with VideoWriter(path, width=64, height=48) as writer:
         for number, colour in enumerate(COLOURS):
             writer.write(np.broadcast_to(np.array(colour, np.uint8), (48, 64, 3)).copy(), 120 * number)
-    points = find_landmarks(path, TRUSTED).signer.track.points
+    points = find_landmarks(path, isolated=False).signer.track.points
     assert len(points) >= 10
     assert log.read_text().count("(48, 64, 3)") == 4
     assert np.array_equal(points[0], points[2]) and not np.array_equal(points[2], points[4])
@@ -94,7 +93,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(importlib.metadata, "version", absent)
     video = coloured_video(tmp_path / "clip.mp4", COLOURS)
     with pytest.raises(MissingExtra, match=r"needs the optional extra 'pose': pip install 'signspot\[pose\]'"):
-        find_landmarks(video, TRUSTED)
+        find_landmarks(video, isolated=False)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_a_detector_that_dies_is_one_line(
     install(tmp_path / "packages", monkeypatch, fault)
     video = coloured_video(tmp_path / "clip.mp4", COLOURS)
     with pytest.raises(VideoError, match=words):
-        find_landmarks(video, TRUSTED)
+        find_landmarks(video, isolated=False)
 
 
 def test_a_detector_that_cannot_start_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +171,7 @@ def test_the_real_detector_gives_the_same_twice() -> None:
 @pytest.mark.timeout(1800)
 def test_the_real_detector_finds_the_same_place_in_a_box() -> None:
     whole = find_landmarks(REAL / "sunday_55768.mp4").signer.track.points
-    box = LandmarkOptions(box=SignerBox(0.05, 0.0, 0.95, 1.0))
-    part = find_landmarks(REAL / "sunday_55768.mp4", box).signer.track.points
+    box = SignerBox(0.05, 0.0, 0.95, 1.0)
+    part = find_landmarks(REAL / "sunday_55768.mp4", box=box).signer.track.points
     shoulders = [44, 45, 48, 49]
     assert np.median(np.abs(part[:, shoulders] - whole[:, shoulders])) < 0.03

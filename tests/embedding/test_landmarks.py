@@ -1,20 +1,26 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from signspot.domain.recordings import SignerBox
-from signspot.embedding import landmarks
-from signspot.embedding.detector import LandmarkOptions
-from signspot.embedding.landmarks import LandmarkRequest, landmark_files, landmarks_of
-from signspot.errors import InputError, MissingExtra
+from signspot.domain.recordings import Entry, Episode, SignerBox
+from signspot.domain.tracks import CLIP_LENGTH, WindowGrid, in_picture_heights
+from signspot.domain.words import Word
+from signspot.embedding.landmarks import LandmarkModel, landmarks_of
+from signspot.embedding.model import Reading, Views
 from signspot.formats.pose import read_pose, write_pose
+from signspot.models.embedders import LandmarkEmbedder
+from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig
 from signspot.stores.features import open_store
 from tests.media.stand_in_detector import coloured_video, install
+from tests.models.networks import tiny_head
+from tests.workflows.signed import sign, write
 
-TRUSTED = LandmarkOptions(isolated=False)
+HERE = Reading(isolated=False)
 COLOURS = [(60, 80, 200), (120, 90, 10), (10, 10, 10), (200, 40, 255)]
 
 
@@ -29,16 +35,14 @@ def times_asked(log: Path) -> int:
 
 def test_landmarks_are_found_once_and_then_come_from_the_store(tmp_path: Path, log: Path) -> None:
     video = coloured_video(tmp_path / "a.mp4", COLOURS)
-    without = landmarks_of(video, options=TRUSTED)
+    without = landmarks_of(video, HERE)
     with open_store(tmp_path / "store") as store:
-        first = landmarks_of(video, store=store, options=TRUSTED)
+        first = landmarks_of(video, HERE, store=store)
         asked = times_asked(log)
         renamed = video.rename(tmp_path / "b.mp4")
-        again = landmarks_of(renamed, store=store, options=TRUSTED)
+        again = landmarks_of(renamed, HERE, store=store)
         assert times_asked(log) == asked == 2
-        boxed = landmarks_of(
-            renamed, store=store, options=LandmarkOptions(isolated=False, box=SignerBox(0.0, 0.0, 0.5, 0.5))
-        )
+        boxed = landmarks_of(renamed, HERE, SignerBox(0.0, 0.0, 0.5, 0.5), store)
         assert times_asked(log) == 3
     for other in (first, again):
         assert np.array_equal(without.signer.track.points, other.signer.track.points)
@@ -64,63 +68,68 @@ def read_pose_of(path: Path) -> np.ndarray:
     return read_pose(path).track.points
 
 
-def test_files_are_written_beside_the_videos_and_kept_when_run_again(tmp_path: Path, log: Path) -> None:
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    for name in ("a.mp4", "b.mp4"):
-        coloured_video(folder / name, COLOURS)
-    (folder / "broken.mp4").write_bytes(b"no video")
-    steps: list[str] = []
-    request = LandmarkRequest(sources=(folder,), isolated=False)
-    first = list(landmark_files(request, lambda step, done, total: steps.append(step)))
-    assert [one.file.name for one in first] == ["a.pose", "b.pose", "broken.pose"]
-    assert [one.failure is None for one in first] == [True, True, False]
-    assert set(steps) == {"finding landmarks in a.mp4", "finding landmarks in b.mp4"}
-    assert first[0].made is not None and first[0].made.pose_share == 0.75
-    assert np.allclose(read_pose(folder / "a.pose").track.points, first[0].made.signer.track.points, atol=1e-6)
-    assert not (folder / "broken.pose").exists()
-    before, asked = (folder / "a.pose").stat().st_mtime_ns, times_asked(log)
-    again = list(landmark_files(request))
-    assert [one.made for one in again] == [None, None, None] and again[2].failure is not None
-    assert (folder / "a.pose").stat().st_mtime_ns == before and times_asked(log) == asked
-    anew = next(landmark_files(LandmarkRequest(sources=(folder / "a.mp4",), isolated=False, overwrite=True)))
-    assert anew.made is not None and times_asked(log) == asked + 1
+# Tracks of landmarks
 
 
-def test_files_go_to_a_folder_if_asked_and_two_never_to_one(tmp_path: Path, log: Path) -> None:
-    for name in ("x", "y"):
-        (tmp_path / name).mkdir()
-        coloured_video(tmp_path / name / "a.mp4", COLOURS[:2])
-    out = tmp_path / "out"
-    both = LandmarkRequest(sources=(tmp_path / "x" / "a.mp4", tmp_path / "y" / "a.mp4"), out=out, isolated=False)
-    with pytest.raises(InputError, match="would hold the landmarks of two videos"):
-        list(landmark_files(both))
-    assert not out.exists()
-    assert [one.file for one in landmark_files(LandmarkRequest(sources=both.sources[:1], out=out, isolated=False))] == [
-        out / "a.pose"
-    ]
-    assert (out / "a.pose").exists() and not (tmp_path / "x" / "a.pose").exists()
+def small_model() -> LandmarkModel:
+    torch.manual_seed(0)
+    config = LandmarkEncoderConfig(classes=1, width=16, embedding_dim=32)
+    return LandmarkModel(LandmarkEmbedder(LandmarkEncoder(config), tiny_head(32), name="landmarks"))
 
 
-def test_the_missing_extra_is_named_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> str:
-        raise MissingExtra.named("finding landmarks in video", "pose")
+@pytest.mark.parametrize("n_frames", [1, 15, 16, 40])
+@pytest.mark.parametrize("stride", [1, 3])
+def test_landmarks_have_the_windows_of_the_grid(tmp_path: Path, n_frames: int, stride: int) -> None:
+    model, trunk = small_model(), small_model().trunk()
+    write(sign(0, n_frames), tmp_path / "v.pose")
+    episode, reading = Episode(video_id="named", video=tmp_path / "v.pose"), Reading(stride=stride, isolated=False)
+    seen = read_pose(tmp_path / "v.pose")
+    points, grid = in_picture_heights(seen.track.points, seen.aspect), WindowGrid(n_frames, stride=stride)
+    clips = points[np.minimum(grid.starts()[:, None] + np.arange(CLIP_LENGTH), n_frames - 1)]
+    for embeds, expected in ((trunk, model.network.trunk_vectors(clips)), (model, model.network.embed(clips))):
+        made = embeds.track(episode, reading).track
+        np.testing.assert_allclose(made.vectors, expected, rtol=1e-3, atol=1e-3)  # rounded to half precision
+        np.testing.assert_array_equal(made.vectors, np.asarray(made.vectors).astype(np.float16))
+        assert (made.video_id, made.grid) == ("named", grid)
+        assert made.axis.times_ms.tolist() == seen.track.axis.times_ms.tolist()
+        assert made.unit_rows == (embeds is model)
+        assert made.fingerprint == embeds.fingerprint
 
-    monkeypatch.setattr(landmarks, "detector_name", absent)
-    video = coloured_video(tmp_path / "a.mp4", COLOURS[:1])
-    with pytest.raises(MissingExtra, match="'pose'"):
-        list(landmark_files(LandmarkRequest(sources=(video,), out=tmp_path / "out")))
-    assert not (tmp_path / "out").exists()
+
+def test_the_track_of_a_landmark_trunk_is_kept_and_found_again(tmp_path: Path) -> None:
+    model, trunk = small_model(), small_model().trunk()
+    episode = Episode(video_id="v", video=write(sign(0, 50), tmp_path / "v.pose"))
+    kept = Reading(isolated=False, store=tmp_path / "store")
+    without = trunk.track(episode, replace(kept, store=None))
+    first, again = (trunk.track(episode, kept) for _ in range(2))
+    assert (without.was_stored, first.was_stored, again.was_stored) == (False, False, True)
+    for made in (without, first, again):
+        assert made.track.vectors.shape == (35, 32) and made.track.vectors.any() and not made.track.unit_rows
+        assert made.track.vectors.tobytes() == without.track.vectors.tobytes()
+        assert made.track.fingerprint == model.network.trunk_fingerprint
+    with kept.opened_store() as store:
+        assert store is not None
+        (row,) = store.entries()
+    assert row.key.fingerprint == first.kept_as == again.kept_as and row.dim == 32
+    assert row.key.fingerprint.startswith(f"{model.network.trunk_fingerprint} windows 16 pose with wrists")
+    assert not model.track(episode, kept).was_stored and model.track(episode, kept).was_stored  # rows of their own
 
 
-def test_videos_of_one_stem_have_landmarks_of_their_own(tmp_path: Path, log: Path) -> None:
-    coloured_video(tmp_path / "a.mp4", COLOURS[::-1]).rename(tmp_path / "a.mov")
-    for name in ("a.mp4", "b.mp4"):
-        coloured_video(tmp_path / name, COLOURS)
-    done = list(landmark_files(LandmarkRequest(sources=(tmp_path,), isolated=False)))
-    assert [one.file.name for one in done] == ["a.mov.pose", "a.mp4.pose", "b.pose"]
-    for one in done:
-        assert one.made is not None
-        believed = landmarks_of(one.video).signer.track.points
-        assert np.array_equal(believed, read_pose(one.file).track.points)
-    assert {one.file for one in landmark_files(LandmarkRequest(sources=(tmp_path,)))} == {one.file for one in done}
+def test_entries_of_a_landmark_trunk_are_rounded_as_tracks_are(tmp_path: Path) -> None:
+    model = small_model()
+    trunk = model.trunk()
+    entry = Entry(entry_id="a", word=Word("a"), video=write(sign(1, 30), tmp_path / "a.pose"))
+    both, plain = trunk.entry(entry, HERE, Views(mirror=True)), trunk.entry(entry, HERE)
+    assert both.shape == (2, trunk.dim) and both.dtype == np.float32 and not np.array_equal(both[0], both[1])
+    np.testing.assert_array_equal(both, both.astype(np.float16))
+    np.testing.assert_array_equal(both[:1], plain)
+    np.testing.assert_allclose(
+        model.network.head_vectors(both), model.entry(entry, HERE, Views(mirror=True)), atol=2e-3
+    )
+
+
+def test_a_quick_look_at_landmarks_is_the_whole_track(tmp_path: Path) -> None:
+    model, episode = small_model(), Episode(video_id="v", video=write(sign(0, 40), tmp_path / "v.pose"))
+    exact = model.track(episode, HERE)
+    quick = model.track(episode, HERE, near=np.eye(1, model.dim, dtype=np.float32))
+    assert quick.remarks == exact.remarks and quick.track.vectors.tobytes() == exact.track.vectors.tobytes()

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.landmarks import in_picture_heights
-from signspot.domain.tracks import WindowGrid
+from signspot.domain.tracks import WindowGrid, in_picture_heights
 from signspot.embedding.landmarks import (
     Rates,
     at_house_rate,

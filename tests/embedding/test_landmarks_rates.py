@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from signspot.domain.landmarks import SignerLandmarks, in_picture_heights
 from signspot.domain.time import TimeAxis
-from signspot.domain.tracks import EmbeddingTrack, LandmarkTrack, WindowGrid
+from signspot.domain.tracks import (
+    EmbeddingTrack,
+    LandmarkTrack,
+    RateTrack,
+    SignerLandmarks,
+    WindowGrid,
+    in_picture_heights,
+)
 from signspot.embedding.landmarks import RateRows, Rates, multi_rate_windows, points_at
-from signspot.embedding.pictures import embed_landmarks
+from signspot.embedding.pictures import window_batches
 from signspot.models.embedders import LandmarkEmbedder
 from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig
 from tests.models.signing import signing
@@ -24,9 +30,9 @@ def test_a_slow_sign_is_found_by_long_windows_and_a_usual_one_by_the_usual() -> 
     slow = points_at(sign, np.linspace(-0.25, 15.25, 32))
     before, after = np.repeat(sign[:1], 12, axis=0), np.repeat(sign[-1:], 12, axis=0)
     points = np.concatenate([before, slow, after])
-    track = LandmarkTrack("v", TimeAxis(np.arange(len(points)) * 40.0), points)
     usual, long = (model.embed(windows) for windows in multi_rate_windows(points, Rates((16, 32))))
-    np.testing.assert_allclose(usual, embed_landmarks(track, model).vectors, atol=1e-5)
+    (windows,) = window_batches(points, stride=1)
+    np.testing.assert_allclose(usual, model.embed(windows), atol=1e-5)
     query = model.embed(sign[None])[0]
     cosines = [usual @ query, long @ query]
     assert cosines[1].max() > 0.98 and cosines[1].max() > cosines[0].max()
@@ -49,7 +55,7 @@ def test_rows_in_blocks_are_the_tracks_of_all_lengths_and_nobody_is_zero(monkeyp
         "v", WindowGrid(90, stride=3), landmarks.track.axis, rows, made.made.fingerprint, unit_rows=False
     )
     track = made.track(kept, "named")
-    assert track.video_id == "named" and track.fingerprint == model.fingerprint
+    assert isinstance(track, RateTrack) and track.video_id == "named" and track.fingerprint == model.fingerprint
     assert made.rates.lengths == (10, 16, 24, 34) and track.lengths == (16, 10, 24, 34)
     found = (track.other_rates[0], track.vectors, *track.other_rates[1:])
     for ours, theirs in zip(found, expected, strict=True):

@@ -5,23 +5,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
-from signspot.domain.landmarks import POSE_NUMBERS, SignerLandmarks
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
-from signspot.domain.tracks import LandmarkTrack
+from signspot.domain.tracks import POSE_NUMBERS, LandmarkTrack, SignerLandmarks
 from signspot.domain.words import Word
-from signspot.embedding.entries import shelf_of
-from signspot.embedding.landmarks import HANDS_OUT, NO_HANDS, NOBODY, LandmarkSigns, doubts_of
-from signspot.embedding.zoo import model_path
+from signspot.embedding.entries import embed_gallery
+from signspot.embedding.landmarks import HANDS_OUT, NO_HANDS, NOBODY, LandmarkModel, doubts_of
+from signspot.embedding.model import Model, Reading
+from signspot.embedding.zoo import load_model
 from signspot.errors import VideoError
 from signspot.formats.pose import read_pose, write_pose
-from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
+from signspot.models.embedders import LandmarkEmbedder
 from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig
 from signspot.workflows.lookup import LookupOptions, look_up
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 from tests.workflows.signed import resting, sign, write
+
+HERE = Reading(isolated=False)
 
 
 def landmarks(points: np.ndarray[tuple[int, ...], np.dtype[np.float32]], name: str = "x") -> SignerLandmarks:
@@ -41,24 +44,29 @@ def dictionary(tmp_path_factory: pytest.TempPathFactory) -> Dictionary:
     return Dictionary.of("world", entries)
 
 
-@pytest.fixture(scope="module")
-def signs() -> LandmarkSigns:
+def random_model() -> LandmarkModel:
+    torch.manual_seed(0)
     config = LandmarkEncoderConfig(classes=2, width=16, heads=2, convolutions=1, transformer_layers=1, embedding_dim=16)
-    return LandmarkSigns(LandmarkEmbedder(LandmarkEncoder(config), None, name="random", threshold=0.9))
+    return LandmarkModel(LandmarkEmbedder(LandmarkEncoder(config), None, name="random", threshold=0.9))
 
 
-def test_a_recording_of_an_entry_finds_it_through_its_landmarks(dictionary: Dictionary, signs: LandmarkSigns) -> None:
-    filled = shelf_of(dictionary, signs)
+@pytest.fixture(scope="module")
+def signs() -> LandmarkModel:
+    return random_model()
+
+
+def test_a_recording_of_an_entry_finds_it_through_its_landmarks(dictionary: Dictionary, signs: LandmarkModel) -> None:
+    gallery, _ = embed_gallery(dictionary, signs, HERE)
     for entry in dictionary:
         assert entry.video is not None
-        found = look_up(entry.video, signs, filled, LookupOptions(count=2))
+        found = look_up(entry.video, signs, gallery, LookupOptions(count=2))
         assert found.guesses[0].entry == entry and found.guesses[0].cosine == pytest.approx(1, abs=1e-5)
         assert found.trim.n_frames == len(read_pose(entry.video).track.axis) and found.faults == ()
         assert 1 <= len(found.pictures) <= 6 and found.pictures[0].shape == (96, 96, 3)
 
 
 def test_a_mirrored_recording_finds_the_same_entry(
-    dictionary: Dictionary, signs: LandmarkSigns, tmp_path: Path
+    dictionary: Dictionary, signs: LandmarkModel, tmp_path: Path
 ) -> None:
     entry = next(iter(dictionary))
     assert entry.video is not None
@@ -66,7 +74,7 @@ def test_a_mirrored_recording_finds_the_same_entry(
 
     seen = read_pose(entry.video)
     write_pose(landmarks(_MIRROR.apply(seen.track.points)), tmp_path / "left.pose")
-    best = look_up(tmp_path / "left.pose", signs, shelf_of(dictionary, signs)).guesses[0]
+    best = look_up(tmp_path / "left.pose", signs, embed_gallery(dictionary, signs, HERE)[0]).guesses[0]
     assert best.entry == entry and best.is_mirrored
 
 
@@ -102,30 +110,30 @@ def test_a_hand_that_is_raised_for_long_may_show_several_signs() -> None:
     assert "4.4 s" in doubt and "signspot spot" in doubt
 
 
-def test_a_recording_without_anybody_says_so_and_shows_no_pictures(signs: LandmarkSigns, tmp_path: Path) -> None:
+def test_a_recording_without_anybody_says_so_and_shows_no_pictures(signs: LandmarkModel, tmp_path: Path) -> None:
     write_pose(landmarks(np.zeros((30, 258), np.float32)), tmp_path / "nobody.pose")
-    recorded = signs.recorded(tmp_path / "nobody.pose")
+    recorded = signs.recording(tmp_path / "nobody.pose", HERE)
     assert recorded.faults == (NOBODY,) and not recorded.doubts and not recorded.pictures and not len(recorded.vectors)
 
 
-def test_a_clip_too_short_for_a_sign_is_refused(signs: LandmarkSigns, tmp_path: Path) -> None:
+def test_a_clip_too_short_for_a_sign_is_refused(signs: LandmarkModel, tmp_path: Path) -> None:
     write_pose(landmarks(signing(7)), tmp_path / "short.pose")
     with pytest.raises(VideoError, match=r"too short \(7 frames, 0.3 s\)"):
-        signs.entry_views(Entry(entry_id="short", word=Word("short"), video=tmp_path / "short.pose"))
+        signs.entry(Entry(entry_id="short", word=Word("short"), video=tmp_path / "short.pose"), HERE)
 
 
-def test_recordings_without_motion_that_are_too_short_or_too_long_say_so(signs: LandmarkSigns, tmp_path: Path) -> None:
+def test_recordings_without_motion_that_are_too_short_or_too_long_say_so(signs: LandmarkModel, tmp_path: Path) -> None:
     for name, points, said in (
         ("hanging", resting(30), "no hand is raised"),
         ("before the belly", np.repeat(low(1), 30, axis=0), "no hand is raised"),
         ("short", signing(4), "too short (4 frames"),
     ):
         write_pose(landmarks(points), tmp_path / f"{name}.pose")
-        recorded = signs.recorded(tmp_path / f"{name}.pose")
+        recorded = signs.recording(tmp_path / f"{name}.pose", HERE)
         assert said in recorded.faults[0] and recorded.vectors.shape == (0, 16)
     write_pose(landmarks(signing(600)), tmp_path / "long.pose")
     with pytest.raises(VideoError, match="longer than 20 s"):
-        signs.recorded(tmp_path / "long.pose")
+        signs.recording(tmp_path / "long.pose", HERE)
 
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "pose_files"
@@ -141,31 +149,31 @@ def without_wrists(file: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def trained() -> LandmarkSigns:
-    return LandmarkSigns(landmark_embedder_from_checkpoint(model_path("landmark-v1")))
+def trained() -> Model:
+    return load_model("landmark-v1")
 
 
 def test_signs_are_found_in_landmarks_whose_body_has_no_wrists(
-    dictionary: Dictionary, trained: LandmarkSigns, tmp_path: Path
+    dictionary: Dictionary, trained: Model, tmp_path: Path
 ) -> None:
-    filled = shelf_of(dictionary, trained)
+    gallery, _ = embed_gallery(dictionary, trained, HERE)
     for entry in dictionary:
         assert entry.video is not None
-        found = look_up(without_wrists(entry.video, tmp_path), trained, filled)
+        found = look_up(without_wrists(entry.video, tmp_path), trained, gallery)
         assert found.faults == () and found.guesses[0].entry == entry and found.guesses[0].cosine > 0.98
-        assert found.trim.kept.start == look_up(entry.video, trained, filled).trim.kept.start
+        assert found.trim.kept.start == look_up(entry.video, trained, gallery).trim.kept.start
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="needs shared/data/pose_files")
-def test_real_signs_look_the_same_without_the_wrists_of_the_body(trained: LandmarkSigns, tmp_path: Path) -> None:
+def test_real_signs_look_the_same_without_the_wrists_of_the_body(trained: Model, tmp_path: Path) -> None:
     for name, least in (
         ("essen", 0.97),
         ("kleine", 0.97),
         ("pizza", 0.97),
         ("kinder", 0.85),
     ):  # its left hand is never found
-        whole = trained.recorded(REAL / f"{name}.pose")
-        less = trained.recorded(without_wrists(REAL / f"{name}.pose", tmp_path))
+        whole = trained.recording(REAL / f"{name}.pose", HERE)
+        less = trained.recording(without_wrists(REAL / f"{name}.pose", tmp_path), HERE)
         assert less.faults == () and float((whole.vectors[0] * less.vectors[0]).sum()) > least, name
 
 
@@ -177,7 +185,7 @@ def low(n_frames: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     return points
 
 
-def test_a_sign_that_is_held_without_moving_is_looked_up(signs: LandmarkSigns, tmp_path: Path) -> None:
+def test_a_sign_that_is_held_without_moving_is_looked_up(signs: LandmarkModel, tmp_path: Path) -> None:
     ear = np.repeat(resting(1), 30, axis=0)
     ear[:, 64:66] = 0.3, 0.35
     ear[:, POSE_NUMBERS + 63 :] = sign(0, 1)[:, POSE_NUMBERS + 63 :]
@@ -190,32 +198,32 @@ def test_a_sign_that_is_held_without_moving_is_looked_up(signs: LandmarkSigns, t
         ("trembling", trembling, FrameSpan(0, 30)),
         ("between rests", up, FrameSpan(12, 42)),
     ):
-        recorded = signs.recorded(write(points, tmp_path / f"{name}.pose"))
+        recorded = signs.recording(write(points, tmp_path / f"{name}.pose"), HERE)
         assert recorded.faults == () and recorded.vectors.shape == (2, 16) and recorded.pictures, name
         assert recorded.trim.kept == kept and recorded.trim.remark == "", name
 
 
-def test_a_low_sign_keeps_its_frames(signs: LandmarkSigns, tmp_path: Path) -> None:
+def test_a_low_sign_keeps_its_frames(signs: LandmarkModel, tmp_path: Path) -> None:
     points, turns = low(60), 0.06 * np.sin(np.arange(60) * 6 * np.pi / 60).astype(np.float32)
     turns[28:32] += 0.08  # beyond what counts as near where the hands were
     for side, wrist in ((1, 60), (-1, 64)):
         points[:, wrist] = points[0, wrist] + side * turns
         hand = slice(POSE_NUMBERS + (0 if side == 1 else 63), POSE_NUMBERS + (63 if side == 1 else 126), 3)
         points[:, hand] = points[0, hand] + side * turns[:, None]
-    recorded = signs.recorded(write(points, tmp_path / "low.pose"))
+    recorded = signs.recording(write(points, tmp_path / "low.pose"), HERE)
     assert recorded.faults == () and len(recorded.trim.kept) > 50
 
 
-def test_an_entry_without_a_clip_is_left_out_and_named(dictionary: Dictionary, signs: LandmarkSigns) -> None:
+def test_an_entry_without_a_clip_is_left_out_and_named(dictionary: Dictionary, signs: LandmarkModel) -> None:
     entry = next(iter(dictionary))
     more = Dictionary.of("world", [*dictionary, replace(entry, entry_id="gone", video=None)])
-    filled = shelf_of(more, signs)
-    assert len(filled.shelf.entries) == 4 and "gone: has no clip" in filled.warnings[0]
+    gallery, remarks = embed_gallery(more, signs, HERE)
+    assert len(gallery.entries) == 4 and "gone: has no clip" in remarks[0]
 
 
-def test_a_sign_is_what_lies_between_the_first_raised_hand_and_the_last(signs: LandmarkSigns, tmp_path: Path) -> None:
+def test_a_sign_is_what_lies_between_the_first_raised_hand_and_the_last(signs: LandmarkModel, tmp_path: Path) -> None:
     idle, busy = resting(30), sign(0, 30)
-    recorded = signs.recorded(write(np.concatenate([idle, busy, idle]), tmp_path / "long.pose"))
-    alone = signs.recorded(write(busy, tmp_path / "alone.pose"))
+    recorded = signs.recording(write(np.concatenate([idle, busy, idle]), tmp_path / "long.pose"), HERE)
+    alone = signs.recording(write(busy, tmp_path / "alone.pose"), HERE)
     assert recorded.trim.kept == FrameSpan(30, 60) and recorded.trim.n_frames == 90
     np.testing.assert_allclose(recorded.vectors, alone.vectors, atol=1e-5)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from signspot.domain.recordings import Episode
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, WindowGrid
+from signspot.embedding.model import Reading
 from signspot.embedding.pictures import (
-    CoarseOptions,
-    ExtractOptions,
+    ColourModel,
     chosen_windows,
     embed_near,
     embed_video,
@@ -20,8 +20,9 @@ from signspot.embedding.pictures import (
     starts_near,
 )
 from signspot.media.writer import VideoWriter
-from signspot.models.embedders import ColourEmbedder
 from signspot.spotting.peaks import find_peaks
+
+COLOUR, HERE = ColourModel().network, Reading(isolated=False)
 
 
 def colourful(path: Path, n_frames: int = 150) -> Episode:
@@ -36,9 +37,9 @@ def colourful(path: Path, n_frames: int = 150) -> Episode:
 
 def test_what_is_looked_at_closely_equals_the_full_track_and_holds_its_peak(tmp_path: Path) -> None:
     episode = colourful(tmp_path / "drift.mp4")
-    full = embed_video(episode, ColourEmbedder(), options=ExtractOptions(isolated=False)).track
+    full = embed_video(episode, COLOUR, HERE).track
     blue = np.array([[0, 0, 1]], np.float32)
-    near = embed_near(episode, ColourEmbedder(), blue, options=CoarseOptions(candidates=1, isolated=False)).track
+    near = embed_near(episode, COLOUR, blue, HERE, candidates=1).track
     is_exact = (near.vectors == full.vectors).all(axis=1)
     assert near.grid == full.grid and near.axis.times_ms.tolist() == full.axis.times_ms.tolist()
     assert is_exact[::4].all() and is_exact.sum() < len(full.grid) / 2
@@ -72,9 +73,9 @@ def test_progress_never_goes_back(tmp_path: Path) -> None:
     queries = np.eye(3, dtype=np.float32)
     embed_near(
         colourful(tmp_path / "drift.mp4"),
-        ColourEmbedder(),
+        COLOUR,
         queries,
-        options=CoarseOptions(isolated=False),
+        HERE,
         progress=lambda done, expected: seen.append((done, expected)),
     )
     done = [one for one, _ in seen]
@@ -85,9 +86,9 @@ def test_progress_never_goes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n_frames", [1, 15, 16, 17, 21])
 def test_short_videos_are_seen_whole(tmp_path: Path, n_frames: int) -> None:
     episode = colourful(tmp_path / "short.mp4", n_frames)
-    full = embed_video(episode, ColourEmbedder(), options=ExtractOptions(isolated=False)).track
+    full = embed_video(episode, COLOUR, HERE).track
     queries = np.eye(3, dtype=np.float32)
-    near = embed_near(episode, ColourEmbedder(), queries, options=CoarseOptions(isolated=False)).track
+    near = embed_near(episode, COLOUR, queries, HERE).track
     np.testing.assert_array_equal(near.vectors, full.vectors)
 
 
@@ -124,6 +125,7 @@ def test_chosen_windows_are_the_ones_asked_for(n_frames: int, data: st.DataObjec
 
 
 @pytest.mark.parametrize("senseless", [{"stride": 0}, {"stride": 17}, {"candidates": 0}])
-def test_senseless_options_are_refused(senseless: dict[str, int]) -> None:
+def test_senseless_options_are_refused(tmp_path: Path, senseless: dict[str, int]) -> None:
+    episode = Episode(video_id="x", video=tmp_path / "not looked at.mp4")
     with pytest.raises(ValueError, match="nothing can be found with"):
-        CoarseOptions(**senseless)
+        embed_near(episode, COLOUR, np.eye(3, dtype=np.float32), HERE, **senseless)  # type: ignore[arg-type]

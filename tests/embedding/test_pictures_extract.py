@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +14,21 @@ from signspot.domain.recordings import Entry, Episode, SignerBox
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH, FrameShape, WindowGrid
 from signspot.domain.words import Word
+from signspot.embedding.model import Reading
 from signspot.embedding.pictures import (
-    EntryOptions,
-    ExtractOptions,
-    Sampling,
-    embed_entry,
+    ClipNetwork,
+    ColourModel,
+    PictureModel,
     embed_video,
+    entry_clips,
     window_batches,
 )
 from signspot.errors import VideoError
-from signspot.media.frames import consecutive_clips, random_clips
+from signspot.media.frames import random_clips
 from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
 from signspot.media.writer import VideoWriter
-from signspot.models.embedders import ColourEmbedder, EmbedderSettings, VideoEmbedder
+from signspot.models.embedders import EmbedderSettings, VideoEmbedder
 from signspot.world.people import Appearance
 from signspot.world.render import Placement, Studio, render_frames
 from tests.embedding.boxed import BLUE, LEFT, RED, RIGHT, BoxedColours, write_halves
@@ -43,7 +45,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-HERE = EntryOptions(isolated=False)
+HERE, COLOUR = Reading(isolated=False), ColourModel()
 
 
 def numbered(n_frames: int) -> list[np.ndarray]:
@@ -75,7 +77,7 @@ def write_strip(path: Path, colours: list[tuple[int, int, int]], frames_each: in
 def test_a_red_then_green_video_has_the_vectors_computed_by_hand(tmp_path: Path, isolated: bool) -> None:
     video = write_strip(tmp_path / "strip.mp4", [(255, 0, 0), (0, 255, 0)])
     episode = Episode(video_id="strip", video=video)
-    extraction = embed_video(episode, ColourEmbedder(), options=ExtractOptions(isolated=isolated))
+    extraction = embed_video(episode, COLOUR.network, Reading(isolated=isolated))
     vectors = extraction.track.vectors
     assert vectors.shape == (60 - 15, 3)
     assert extraction.track.axis.times_ms.tolist() == pytest.approx([n * 40 for n in range(60)])
@@ -88,8 +90,8 @@ def test_a_red_then_green_video_has_the_vectors_computed_by_hand(tmp_path: Path,
 def test_an_entry_has_the_same_vector_in_every_run(tmp_path: Path) -> None:
     video = write_strip(tmp_path / "apple.mp4", [(255, 0, 0), (0, 0, 255), (255, 255, 0)])
     entry = Entry(entry_id="apple", word=Word("apple"), video=video)
-    first, second = (embed_entry(entry, ColourEmbedder(), HERE) for _ in range(2))
-    other_seed = embed_entry(entry, ColourEmbedder(), EntryOptions(seed=1, isolated=False))
+    first, second = (COLOUR.entry(entry, HERE) for _ in range(2))
+    other_seed = COLOUR.entry(entry, Reading(seed=1, isolated=False))
     assert first.tolist() == second.tolist()
     assert first.tolist() != other_seed.tolist()
 
@@ -98,22 +100,35 @@ def test_a_clip_has_the_same_vector_under_any_name(tmp_path: Path) -> None:
     first = write_strip(tmp_path / "apple.mp4", [(255, 0, 0), (0, 0, 255), (255, 255, 0)])
     second = tmp_path / "elsewhere.mp4"
     second.write_bytes(first.read_bytes())
-    made = [
-        embed_entry(Entry(entry_id=path.name, word=Word("apple"), video=path), ColourEmbedder(), HERE)
-        for path in (first, second)
-    ]
+    made = [COLOUR.entry(Entry(entry_id=path.name, word=Word("apple"), video=path), HERE) for path in (first, second)]
     assert made[0].tolist() == made[1].tolist()
 
 
 def test_an_entry_without_a_video_says_so() -> None:
+    entry = Entry(entry_id="a", word=Word("apple"))
     with pytest.raises(VideoError, match="the dictionary has no video for this entry"):
-        embed_entry(Entry(entry_id="a", word=Word("apple")), ColourEmbedder())
+        entry_clips(entry, COLOUR.network.frame_shape)
+    for file in (None, Path("no such folder/features.safetensors")):
+        with pytest.raises(VideoError, match="a: has neither a clip nor a stored vector"):
+            COLOUR.entry(replace(entry, features=file), HERE)
+
+
+def test_a_file_of_landmarks_is_refused_in_the_model_s_name(tmp_path: Path) -> None:
+    for refused in (
+        lambda path: COLOUR.entry(Entry(entry_id="a", word=Word("apple"), video=path), HERE),
+        lambda path: COLOUR.track(Episode(video_id="a", video=path), HERE),
+        lambda path: COLOUR.recording(path, HERE),
+    ):
+        with pytest.raises(
+            VideoError, match=r"a\.pose: holds landmarks and no pictures, which the model 'colour' needs"
+        ):
+            refused(tmp_path / "a.pose")
 
 
 def test_a_dictionary_clip_of_minutes_is_refused(tmp_path: Path) -> None:
     video = write_strip(tmp_path / "long.mp4", [(9, 9, 9)], frames_each=25 * 121)
     with pytest.raises(VideoError, match="longer than two minutes"):
-        embed_entry(Entry(entry_id="a", word=Word("apple"), video=video), ColourEmbedder(), HERE)
+        COLOUR.entry(Entry(entry_id="a", word=Word("apple"), video=video), HERE)
 
 
 def write_noise(path: Path, n_frames: int) -> Path:
@@ -134,7 +149,7 @@ def test_a_network_sees_the_windows_of_the_grid_at_every_stride(tmp_path: Path, 
     frames = pixels_of(episode.video)
     model = embedder_of(tiny_i3d(), tiny_head())
     for stride in range(1, 6):
-        track = embed_video(episode, model, options=ExtractOptions(stride=stride, isolated=False)).track
+        track = embed_video(episode, model, Reading(stride=stride, isolated=False)).track
         numbers = track.grid.starts()[:, None] + np.arange(CLIP_LENGTH)
         expected = model.embed(frames[np.minimum(numbers, n_frames - 1)])
         assert track.vectors.shape == expected.shape
@@ -146,20 +161,19 @@ def test_a_network_that_cannot_share_is_run_window_by_window(tmp_path: Path) -> 
     episode = Episode(video_id="noise", video=write_noise(tmp_path / "noise.mp4", 20))
     frames = pixels_of(episode.video)
     model = embedder_of(tiny_s3d(gated=True))
-    track = embed_video(episode, model, options=ExtractOptions(isolated=False)).track
+    track = embed_video(episode, model, HERE).track
     expected = model.embed(np.stack([frames[s : s + CLIP_LENGTH] for s in range(5)]))
     assert np.abs(track.vectors - expected).max() < 1e-5
 
 
-@pytest.mark.parametrize("sampling", ["random", "consecutive"])
-def test_the_clips_of_an_entry_are_averaged_before_the_head(tmp_path: Path, sampling: Sampling) -> None:
+def test_the_clips_of_an_entry_are_averaged_before_the_head(tmp_path: Path) -> None:
     """Paper 3.2: one vector per dictionary video, the mean of the trunk's vectors; the head comes after."""
     entry = Entry(entry_id="apple", word=Word("apple"), video=write_noise(tmp_path / "apple.mp4", 56))
     model = embedder_of(tiny_i3d(), tiny_head())
     rng = np.random.default_rng([0, *bytes.fromhex(media_sha256(tmp_path / "apple.mp4"))])
-    numbers = (random_clips if sampling == "random" else consecutive_clips)(56, rng)
+    numbers = random_clips(56, rng)
     trunk = model.trunk_vectors(pixels_of(tmp_path / "apple.mp4")[numbers])
-    vector = embed_entry(entry, model, EntryOptions(isolated=False, sampling=sampling))
+    (vector,) = PictureModel(model).entry(entry, HERE)
     assert len(numbers) > 1
     np.testing.assert_allclose(vector, model.head_vectors(trunk.mean(axis=0, keepdims=True))[0], atol=1e-5)
     after_the_head = model.head_vectors(trunk).mean(axis=0)
@@ -172,7 +186,7 @@ def test_progress_is_reported_while_a_network_shares(tmp_path: Path) -> None:
     embed_video(
         episode,
         embedder_of(tiny_i3d()),
-        options=ExtractOptions(isolated=False),
+        HERE,
         progress=lambda done, expected: seen.append(done),
     )
     assert seen == pytest.approx([number * FRAME_MS for number in range(30)])
@@ -187,10 +201,10 @@ def test_a_model_for_boxes_sees_the_box_of_the_recording(tmp_path: Path, isolate
     for box, colour in ((LEFT, RED), (RIGHT, BLUE)):
         episode = Episode(video_id="halves", video=video, box=box)
         entry = Entry(entry_id="halves", word=Word("a"), video=video, box=box)
-        rows = embed_video(episode, BoxedColours(), options=ExtractOptions(isolated=isolated)).track.vectors
+        rows = embed_video(episode, BoxedColours(), Reading(isolated=isolated)).track.vectors
         np.testing.assert_allclose(rows, [colour] * 5, atol=0.1)
-        vector = embed_entry(entry, BoxedColours(), EntryOptions(isolated=isolated))
-        np.testing.assert_allclose(vector, colour, atol=0.1)
+        vectors = PictureModel(BoxedColours()).entry(entry, Reading(isolated=isolated))
+        np.testing.assert_allclose(vectors, [colour], atol=0.1)
 
 
 def test_a_model_without_boxes_sees_the_whole_picture_unless_a_box_is_asked_for(tmp_path: Path) -> None:
@@ -198,17 +212,17 @@ def test_a_model_without_boxes_sees_the_whole_picture_unless_a_box_is_asked_for(
     both = [2**-0.5, 0, 2**-0.5]
     episode = Episode(video_id="halves", video=video, box=LEFT)
 
-    def first_row(model: ColourEmbedder, **options: SignerBox) -> np.ndarray:
-        return embed_video(episode, model, options=ExtractOptions(isolated=False, **options)).track.vectors[0]  # type: ignore[arg-type]
+    def first_row(network: ClipNetwork, box: SignerBox | None = None) -> np.ndarray:
+        return embed_video(episode, network, replace(HERE, box=box)).track.vectors[0]
 
-    np.testing.assert_allclose(first_row(ColourEmbedder()), both, atol=0.1)
-    np.testing.assert_allclose(first_row(ColourEmbedder(), box=RIGHT), BLUE, atol=0.1)
-    np.testing.assert_allclose(first_row(BoxedColours(), box=RIGHT), BLUE, atol=0.1)
+    np.testing.assert_allclose(first_row(COLOUR.network), both, atol=0.1)
+    np.testing.assert_allclose(first_row(COLOUR.network, RIGHT), BLUE, atol=0.1)
+    np.testing.assert_allclose(first_row(BoxedColours(), RIGHT), BLUE, atol=0.1)
 
 
 def test_without_a_box_a_model_for_boxes_sees_the_middle_of_the_picture(tmp_path: Path) -> None:
     video = write_halves(tmp_path / "halves.mp4")
-    rows = embed_video(Episode(video_id="h", video=video), BoxedColours(), options=ExtractOptions(isolated=False)).track
+    rows = embed_video(Episode(video_id="h", video=video), BoxedColours(), HERE).track
     np.testing.assert_allclose(rows.vectors[0], [2**-0.5, 0, 2**-0.5], atol=0.1)
 
 
@@ -230,7 +244,7 @@ def test_a_signer_in_a_corner_looks_like_one_who_fills_the_picture(tmp_path: Pat
     full, corner = written("full.mp4", Placement(), 96), written("corner.mp4", placement, 192)
     box = SignerBox(placement.left, placement.top, placement.left + 0.5, placement.top + 0.5)
     alone, boxed, whole = (
-        embed_video(Episode(video_id="v", video=video, box=part), model, options=ExtractOptions(isolated=False)).track
+        embed_video(Episode(video_id="v", video=video, box=part), model, HERE).track
         for video, part in ((full, None), (corner, box), (corner, None))
     )
     assert (alone.vectors * boxed.vectors).sum(axis=1).min() > 0.93  # the wall behind is lit a little differently

@@ -1,12 +1,17 @@
-"""The landmark model that comes with signspot: it loads, says what it is, and ranks a sign's own clip first."""
+"""Models by name, and the landmark model that comes with signspot: it loads, and says what it is."""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 import pytest
 import torch
 
-from signspot.embedding.zoo import model_path
+from signspot.embedding.landmarks import LandmarkModel
+from signspot.embedding.pictures import ColourModel, PictureModel
+from signspot.embedding.zoo import load_model, model_path, trunk_fingerprints
+from signspot.errors import InputError
 from signspot.models.checkpoints import load_checkpoint
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from tests.models.signing import moved, signing
@@ -44,3 +49,47 @@ def test_place_and_size_in_the_picture_do_not_matter(model: LandmarkEmbedder) ->
     cosine = (model.embed(points.numpy()) * model.embed(there.numpy())).sum(axis=1)
     assert cosine.min() > 0.999
     assert not torch.equal(points, there)
+
+
+def test_models_are_of_the_kind_that_their_cards_say() -> None:
+    kinds = [type(load_model(name, backend="auto")) for name in ("colour", "landmark-v1", "world-v1")]
+    assert kinds == [ColourModel, LandmarkModel, PictureModel]
+    assert load_model(PATH).name == "landmark-v1"
+
+
+@pytest.mark.parametrize(
+    ("name", "choice", "words"),
+    [
+        ("landmark-v1", {"backend": "openvino"}, "--backend openvino: the model 'landmark-v1' runs in torch only"),
+        (
+            "landmark-v1",
+            {"backend": "openvino-bf16"},
+            "--backend openvino-bf16: .* runs in torch only: leave --backend",
+        ),
+        ("landmark-v1", {"device": "cuda"}, "--device cuda: the model 'landmark-v1' runs on the processor only"),
+        ("landmark-v1", {"device": "cuda:1", "backend": "torch"}, "--device cuda:1: .* only: leave --device out"),
+        ("colour", {"backend": "openvino"}, "--backend openvino: the model 'colour' runs in numpy only"),
+        ("colour", {"backend": "torch"}, "--backend torch: the model 'colour' runs in numpy only"),
+        ("colour", {"device": "cuda"}, "--device cuda: the model 'colour' runs on the processor only"),
+        ("landmark-v1", {"backend": "fast"}, "no such backend: choose one of: auto, torch, openvino"),
+        ("colour", {"device": "tpu"}, "no such device: choose cpu or cuda"),
+    ],
+)
+def test_small_models_refuse_what_they_do_not_run_in(
+    monkeypatch: pytest.MonkeyPatch, name: str, choice: dict[str, str], words: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "openvino", None)  # whether it is installed does not matter
+    with pytest.raises(InputError, match=words):
+        load_model(name, **choice)  # type: ignore[arg-type]
+
+
+def test_small_models_take_what_they_run_in() -> None:
+    assert load_model("landmark-v1", backend="torch").backend == "torch-fp32"
+    assert load_model("colour", backend="auto", device="cpu").backend == "numpy"
+
+
+def test_vectors_of_a_trunk_are_known_whatever_computed_them(model: LandmarkEmbedder) -> None:
+    assert set(trunk_fingerprints(load_checkpoint(PATH))) == {model.trunk_fingerprint}
+    pictures = load_checkpoint(model_path("world-v1"))
+    exact = load_model("world-v1", backend="torch").trunk()
+    assert exact is not None and exact.fingerprint in set(trunk_fingerprints(pictures))

@@ -33,7 +33,7 @@ from signspot.domain.recordings import Entry, Signer
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import normalise
 from signspot.errors import FormatError
-from signspot.spotting.friends import Relation, Shelf
+from signspot.spotting.friends import Gallery, Relation
 
 NOISE = 0.03
 
@@ -79,12 +79,12 @@ def seen(rows: FloatArray) -> FloatArray:
     return np.concatenate([rows, np.full_like(rows, 7.0), np.ones((len(rows), 1), np.float32)], axis=1)
 
 
-def shelf(words: str, rows: FloatArray, language: str) -> Shelf:
+def gallery(words: str, rows: FloatArray, language: str) -> Gallery:
     entries = tuple(
         Entry(entry_id=f"{language}-{word}-{number}", word=normalise(word), language=language)
         for number, word in enumerate(words)
     )
-    return Shelf(entries, seen(rows))
+    return Gallery(entries, seen(rows))
 
 
 def relations(pairs: tuple[FormFriends, ...]) -> dict[tuple[str, str], Relation]:
@@ -94,12 +94,12 @@ def relations(pairs: tuple[FormFriends, ...]) -> dict[tuple[str, str], Relation]
 def test_planted_pairs_are_told_from_minimal_pairs_and_the_part_that_differs_is_named(judge: FormJudge) -> None:
     rng = np.random.default_rng(1)
     known = forms(5, rng)
-    first = shelf("abcde", clips(known, rng), "qaa")
+    first = gallery("abcde", clips(known, rng), "qaa")
     # a is a cognate; b is another word there; c has a minimal pair; d and e are in both, and differ in one part.
     theirs = known.copy()
     for row, part in ((2, PATH), (3, PLACE), (4, SHAPE)):
         theirs[row : row + 1] = changed(known[row : row + 1], part, rng)
-    pairs = form_friends(first, shelf("axyde", clips(theirs, rng), "qab"), judge, 0.0)
+    pairs = form_friends(first, gallery("axyde", clips(theirs, rng), "qab"), judge, 0.0)
     assert relations(pairs) == {
         ("a", "a"): Relation.COGNATE,
         ("b", "x"): Relation.FALSE_FRIEND,
@@ -117,17 +117,17 @@ def test_all_clips_of_a_variant_speak_for_it_and_the_closest_two_are_shown(judge
     known = forms(1, rng)
     own = clips(np.repeat(known, 3, axis=0), rng)
     own[0, PLACE] += 0.12  # one signer signs it aside
-    first, second = shelf("bbb", own, "qaa"), shelf("x", clips(known, rng), "qab")
+    first, second = gallery("bbb", own, "qaa"), gallery("x", clips(known, rng), "qab")
     (pair,) = form_friends(first, second, judge, -30)
     assert pair.entry.entry_id != "qaa-b-0"
-    (alone,) = form_friends(Shelf(first.entries[:1], first.vectors[:1]), second, judge, -30)
+    (alone,) = form_friends(Gallery(first.entries[:1], first.vectors[:1]), second, judge, -30)
     assert alone.closeness < pair.closeness
 
 
 def test_exchanging_the_dictionaries_exchanges_the_pairs(judge: FormJudge) -> None:
     rng = np.random.default_rng(3)
     known = forms(5, rng)
-    first, second = shelf("abcde", clips(known, rng), "qaa"), shelf("avwxy", clips(known[::-1], rng), "qab")
+    first, second = gallery("abcde", clips(known, rng), "qaa"), gallery("avwxy", clips(known[::-1], rng), "qab")
     there = form_friends(first, second, judge, 0.0)
     back = relations(form_friends(second, first, judge, 0.0))
     assert relations(there) == {(word, other): relation for (other, word), relation in back.items()}
@@ -139,8 +139,8 @@ def test_a_second_hand_that_only_one_sign_has_makes_two_forms(judge: FormJudge) 
     known = forms(1, rng)
     both = known.copy()
     both[:, SIDE:] = known[:, :SIDE]
-    assert form_friends(shelf("a", known, "qaa"), shelf("a", known, "qab"), judge)[0].differ == ()
-    (pair,) = form_friends(shelf("a", known, "qaa"), shelf("a", both, "qab"), judge)
+    assert form_friends(gallery("a", known, "qaa"), gallery("a", known, "qab"), judge)[0].differ == ()
+    (pair,) = form_friends(gallery("a", known, "qaa"), gallery("a", both, "qab"), judge)
     assert pair.differ == ("other hand",)
 
 
@@ -152,9 +152,9 @@ def test_who_leads_with_which_hand_is_taken_from_the_dictionary_or_from_all_clip
     entries = tuple(
         Entry(entry_id=str(number), word=normalise("a"), signer=signer) for number, signer in enumerate(people)
     )
-    assert as_right_handers(Shelf(entries, rows))[:, 0].tolist() == [1, 1, 1, 0, 0, 1]
+    assert as_right_handers(Gallery(entries, rows))[:, 0].tolist() == [1, 1, 1, 0, 0, 1]
     with pytest.raises(ValueError, match="no parts of signs"):
-        as_right_handers(Shelf(entries, rows[:, 1:]))
+        as_right_handers(Gallery(entries, rows[:, 1:]))
 
 
 def test_more_difference_in_any_part_is_less_likely_one_form(judge: FormJudge) -> None:
@@ -203,7 +203,7 @@ def test_a_damaged_judge_is_refused_in_one_line(judge: FormJudge, tmp_path: Path
 
 
 def test_an_empty_dictionary_has_no_friends_and_a_judge_needs_pairs(judge: FormJudge) -> None:
-    empty = Shelf((), np.zeros((0, SEEN), np.float32))
-    assert form_friends(empty, shelf("a", forms(1, np.random.default_rng(0)), ""), judge) == ()
+    empty = Gallery((), np.zeros((0, SEEN), np.float32))
+    assert form_friends(empty, gallery("a", forms(1, np.random.default_rng(0)), ""), judge) == ()
     with pytest.raises(ValueError, match="cannot learn"):
         fit_judge(np.zeros((3, 4, ROW), np.float32), np.zeros((0, 2), np.int64), np.random.default_rng(0))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.lib.forms import ROW, SEEN, form_shelf
+from experiments.lib.forms import ROW, SEEN, form_gallery
 
 from signspot.errors import DictionaryError
 from signspot.stores.dictionary import read_dictionary
@@ -31,14 +31,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_rests_before_and_after_a_sign_are_no_part_of_it(folder: Path) -> None:
     dictionary = read_dictionary(folder).dictionary
-    filled = form_shelf(dictionary)
-    brief, patient = filled.shelf.vectors
-    assert [entry.word for entry in filled.shelf.entries] == ["brief", "patient"] and brief.shape == (SEEN,)
+    gallery, remarks = form_gallery(dictionary)
+    brief, patient = gallery.vectors
+    assert [entry.word for entry in gallery.entries] == ["brief", "patient"] and brief.shape == (SEEN,)
     assert np.abs(brief - patient)[:ROW].mean() < 0.02
-    assert len(filled.warnings) == 1 and "handless.pose: no hand is found in it" in filled.warnings[0]
+    assert len(remarks) == 1 and "handless.pose: no hand is found in it" in remarks[0]
 
 
 def test_a_dictionary_without_any_sign_is_refused(tmp_path: Path) -> None:
     write(resting(30), tmp_path / "handless.pose")
     with pytest.raises(DictionaryError, match="none of its clips can be read"):
-        form_shelf(read_dictionary(tmp_path).dictionary)
+        form_gallery(read_dictionary(tmp_path).dictionary)

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from signspot.domain.landmarks import POSE_NUMBERS, SignerLandmarks
 from signspot.domain.time import FrameSpan, TimeAxis
-from signspot.domain.tracks import LandmarkTrack
+from signspot.domain.tracks import POSE_NUMBERS, LandmarkTrack, SignerLandmarks
 from signspot.figures.sheets import skeletons
 
 RIGHT_HAND = (213, 94, 0)

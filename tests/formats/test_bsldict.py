@@ -24,8 +24,7 @@ from signspot.formats.bsldict import (
     sign_synonyms,
 )
 from signspot.formats.wlasl import Box
-from signspot.stores.dictionary import read_dictionary
-from signspot.stores.entries import read_entry_features
+from signspot.stores.dictionary import read_dictionary, read_entry_features
 from tests.formats.released_files import ROWS, WORDS, Payload, bsldict_tree, damaged_trees, vectors, write_pickle
 from tests.formats.spottings import mutants
 

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.landmarks import HAND_POINTS, POSE_POINTS, SignerLandmarks
 from signspot.domain.time import TimeAxis
-from signspot.domain.tracks import LandmarkTrack
+from signspot.domain.tracks import HAND_POINTS, POSE_POINTS, LandmarkTrack, SignerLandmarks
 from signspot.errors import FormatError, InputError, OutputExists
 from signspot.formats.pose import landmarks_beside, read_pose, write_pose
 from signspot.media.reader import VideoReader

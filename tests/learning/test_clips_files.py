@@ -10,7 +10,8 @@ from signspot.domain.recordings import Annotation, Entry, Episode, Rights, Signe
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
 from signspot.domain.words import Vocabulary, Word
-from signspot.embedding.landmarks import LandmarkSigns
+from signspot.embedding.landmarks import LandmarkModel
+from signspot.embedding.model import Reading
 from signspot.learning.clips import (
     ClipOptions,
     ClipWindow,
@@ -37,7 +38,7 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> FrameCache:
-    return FrameCache(tmp_path / "frames", FrameShape(96, 96), isolated=False)
+    return FrameCache(tmp_path / "frames", FrameShape(96, 96), Reading(isolated=False))
 
 
 def episode_of(video: Path, *signs: tuple[Word, int, float], rights: Rights = Rights()) -> Episode:
@@ -63,7 +64,7 @@ def test_annotated_clips_are_drawn_from_the_frames_before_the_annotation(video: 
 
 def test_clips_show_the_box_of_their_recording(video: Path, cache: FrameCache) -> None:
     shape, box = FrameShape(96, 96, keep_aspect=True, signer_box=True), SignerBox(0.25, 0, 0.75, 0.5)
-    boxed, rng = FrameCache(cache.folder, shape, isolated=False), np.random.default_rng(0)
+    boxed, rng = FrameCache(cache.folder, shape, Reading(isolated=False)), np.random.default_rng(0)
     episode = replace(episode_of(video, (TREE, 30, 1.0)), box=box)
     entry = Entry(entry_id="e", word=TREE, video=video, box=box)
     with VideoReader(video, shape=shape, box=box, isolated=False) as reader:
@@ -139,7 +140,7 @@ def test_progress_names_every_video(video: Path, cache: FrameCache) -> None:
 def test_annotated_clips_of_landmarks_are_those_of_the_pose_file(tmp_path: Path) -> None:
     points = passage()
     episode = episode_of(write(points, tmp_path / "news.pose"), (TREE, 40, 0.7), (APPLE, 63, 0.9), (TREE, 64, 1))
-    found = annotated_clips([episode], WORDS, LandmarkFrames(tmp_path / "found"))
+    found = annotated_clips([episode], WORDS, LandmarkFrames(Reading(store=tmp_path / "found")))
     assert [one.name for one in found.skipped] == ["news: tree at frame 64"]
     drawn = [found.source.clip(0, np.random.default_rng(seed)) for seed in range(30)]
     starts = {next(first for first in range(20, 25) if np.allclose(clip, points[first : first + 16])) for clip in drawn}
@@ -153,12 +154,14 @@ def test_a_dictionary_clip_of_landmarks_is_the_window_that_a_model_compares(
 ) -> None:
     path = write(np.concatenate([resting(9), sign(0), resting(9)]), tmp_path / "tree.pose")
     entry = Entry(entry_id="t1", word=TREE, video=path, kept=kept)
-    found = dictionary_clips([entry], WORDS, LandmarkFrames(tmp_path / "found"), ClipOptions(sampling="consecutive"))
+    found = dictionary_clips(
+        [entry], WORDS, LandmarkFrames(Reading(store=tmp_path / "found")), ClipOptions(sampling="consecutive")
+    )
     clip = found.source.clip(0, np.random.default_rng(0))
     assert np.array_equal(found.source.test_clips(0), clip[None])
     config = LandmarkEncoderConfig(classes=2, width=16, heads=2, convolutions=1, transformer_layers=1, embedding_dim=16)
     model = LandmarkEmbedder(LandmarkEncoder(config), None, name="random")
-    assert np.allclose(model.embed(clip[None])[0], LandmarkSigns(model).entry_vector(entry), atol=1e-6)
+    assert np.allclose(model.embed(clip[None])[0], LandmarkModel(model).entry(entry, Reading())[0], atol=1e-6)
 
 
 def test_pose_files_that_show_no_sign_are_left_out(tmp_path: Path) -> None:
@@ -171,7 +174,7 @@ def test_pose_files_that_show_no_sign_are_left_out(tmp_path: Path) -> None:
     }
     entries = [Entry(entry_id=name, word=TREE, video=path) for name, path in files.items()]
     entries[-1] = replace(entries[-1], kept=FrameSpan(10, 99))
-    found = dictionary_clips(entries, WORDS, LandmarkFrames(tmp_path / "found"))
+    found = dictionary_clips(entries, WORDS, LandmarkFrames(Reading(store=tmp_path / "found")))
     assert len(found.source) == 0
     assert [one.name for one in found.skipped] == list(files)
     assert "nobody was found" in found.skipped[1].why and "ends before" in found.skipped[3].why
@@ -180,7 +183,10 @@ def test_pose_files_that_show_no_sign_are_left_out(tmp_path: Path) -> None:
 def test_landmarks_of_videos_are_detected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = install(tmp_path / "packages", monkeypatch)
     video = coloured_video(tmp_path / "tree.mp4", [(120, 100 + 5 * number, 200) for number in range(20)])
-    frames, entry = LandmarkFrames(tmp_path / "found", isolated=False), Entry(entry_id="t1", word=TREE, video=video)
+    frames, entry = (
+        LandmarkFrames(Reading(store=tmp_path / "found", isolated=False)),
+        Entry(entry_id="t1", word=TREE, video=video),
+    )
     clips = [dictionary_clips([entry], WORDS, frames).source.test_clips(0) for _ in range(2)]
     assert np.array_equal(*clips) and len(frames.axis(video)) == 20
     assert log.read_text().count("start") == 1

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from signspot.domain.recordings import SignerBox
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
+from signspot.embedding.model import Reading
 from signspot.errors import InputError, VideoError
 from signspot.learning.clips import FrameCache, StoredRecordings, merged
 from signspot.media.reader import VideoReader
 from tests.media.videos import Recipe, make_video, number_of
 
 SIDE = 96
+
+ALONE = Reading(isolated=False)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> FrameCache:
-    return FrameCache(tmp_path / "frames", FrameShape(SIDE, 80), isolated=False)
+    return FrameCache(tmp_path / "frames", FrameShape(SIDE, 80), ALONE)
 
 
 def test_the_wanted_frames_are_kept_and_found_again(video: Path, cache: FrameCache) -> None:
@@ -64,8 +67,8 @@ def test_other_spans_and_other_sizes_are_other_files(video: Path, cache: FrameCa
     paths = {
         cache.frames_in(video, [FrameSpan(0, 5)]).path,
         cache.frames_in(video, [FrameSpan(0, 6)]).path,
-        FrameCache(cache.folder, FrameShape(48, 48), isolated=False).frames_in(video, [FrameSpan(0, 5)]).path,
-        FrameCache(cache.folder, FrameShape(SIDE, 80, True), isolated=False).frames_in(video, [FrameSpan(0, 5)]).path,
+        FrameCache(cache.folder, FrameShape(48, 48), ALONE).frames_in(video, [FrameSpan(0, 5)]).path,
+        FrameCache(cache.folder, FrameShape(SIDE, 80, True), ALONE).frames_in(video, [FrameSpan(0, 5)]).path,
     }
     assert len(paths) == 4
 
@@ -145,14 +148,18 @@ def test_frames_are_cut_to_the_signer_as_a_model_cuts_them(video: Path, cache: F
     shape, box = FrameShape(SIDE, SIDE, keep_aspect=True, signer_box=True), SignerBox(0.5, 0.25, 1, 1)
     with VideoReader(video, shape=shape, box=box, isolated=False) as reader:
         expected = np.stack([frame.pixels for frame in reader])[:4]
-    boxed = FrameCache(cache.folder, shape, isolated=False)
+    boxed = FrameCache(cache.folder, shape, ALONE)
     assert (boxed.frames_in(video, [FrameSpan(0, 4)], box).open() == expected).all()
     assert (boxed.all_frames(video, 60, box).open()[:4] == expected).all()
 
 
 def test_frames_of_different_boxes_are_different_files(video: Path, cache: FrameCache) -> None:
     shape = FrameShape(SIDE, SIDE, keep_aspect=True, signer_box=True)
-    boxed, spans, box = FrameCache(cache.folder, shape, isolated=False), [FrameSpan(0, 4)], SignerBox(0, 0, 1, 0.5)
+    boxed, spans, box = (
+        FrameCache(cache.folder, shape, ALONE),
+        [FrameSpan(0, 4)],
+        SignerBox(0, 0, 1, 0.5),
+    )
     parts = (None, box, SignerBox(0, 0.5, 1, 1))
     assert len({boxed.frames_in(video, spans, part).path for part in parts}) == 3
     # A model without boxes does not look at them.

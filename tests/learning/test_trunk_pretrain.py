@@ -15,6 +15,7 @@ import torch
 
 from signspot.domain.recordings import Entry
 from signspot.domain.tracks import FrameShape
+from signspot.embedding.model import Reading
 from signspot.errors import EnvironmentProblem, InputError
 from signspot.learning import trunk as pretrain
 from signspot.learning.clips import FrameCache, RecordedClips, dictionary_clips
@@ -205,7 +206,7 @@ def test_a_trunk_is_trained_from_the_videos_of_a_dictionary(tmp_path: Path) -> N
     for word in WORDS:
         video = make_video(tmp_path / f"{word}.mp4", Recipe(count=24, width=64, height=48))
         entries.append(Entry(entry_id=word, word=word, video=video))
-    cache = FrameCache(tmp_path / "frames", config.frame_shape, isolated=False)
+    cache = FrameCache(tmp_path / "frames", config.frame_shape, Reading(isolated=False))
     found = dictionary_clips(entries, WORDS, cache, config.clip_options)
     data = TrunkData(
         vocabulary=WORDS, dictionary=found.source, tests=(ClipTest("dictionary", found.source, DICTIONARY),)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from signspot.domain.tracks import Embedder, FrameShape
+from signspot.domain.tracks import FrameShape
+from signspot.embedding.pictures import ClipNetwork
 from signspot.errors import InputError
 from signspot.media.frames import Normalisation, normalised
 from signspot.models.backends import Program, TorchBackend, choose_backend
@@ -67,10 +68,10 @@ def test_an_imported_released_model_answers_as_the_released_network(
     assert (model.dim, model.frame_shape, model.threshold) == (256, FrameShape(256, 224), 0.4)
 
 
-def test_it_is_an_embedder_with_unit_rows() -> None:
-    model: Embedder = embedder_of(tiny_i3d(), tiny_head())
+def test_it_is_a_network_with_unit_rows() -> None:
+    model: ClipNetwork = embedder_of(tiny_i3d(), tiny_head())
     clips = moving_frames(48).reshape(3, 16, 64, 64, 3)
-    vectors = model.embed(clips)
+    vectors = model.head_vectors(model.trunk_vectors(clips))
     assert vectors.shape == (3, model.dim) and vectors.dtype == np.float32
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
 

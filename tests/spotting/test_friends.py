@@ -6,23 +6,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signspot.domain.recordings import Entry
+from signspot.domain.tracks import unit
 from signspot.domain.words import normalise
-from signspot.spotting.friends import FriendOptions, Relation, Shelf, friends
-from signspot.spotting.similarity import unit
+from signspot.spotting.friends import FriendOptions, Gallery, Relation, friends
 
 
-def shelf(words: list[str], seed: int, d: int = 32, language: str = "") -> Shelf:
+def gallery(words: list[str], seed: int, d: int = 32, language: str = "") -> Gallery:
     vectors = unit(np.random.default_rng(seed).normal(size=(len(words), d)).astype(np.float32))
     entries = tuple(
         Entry(entry_id=f"{language}{word}{number}", word=normalise(word), language=language)
         for number, word in enumerate(words)
     )
-    return Shelf(entries, vectors)
+    return Gallery(entries, vectors)
 
 
 def test_planted_cognates_differing_words_and_false_friends_are_told_apart() -> None:
-    first = shelf(["apple", "bread", "chair", "dog", "egg", "fish"], 1, language="qaa")
-    second = shelf(["apple", "bread", "lamp", "moon", "nest"], 2, language="qab")
+    first = gallery(["apple", "bread", "chair", "dog", "egg", "fish"], 1, language="qaa")
+    second = gallery(["apple", "bread", "lamp", "moon", "nest"], 2, language="qab")
     second.vectors[0] = first.vectors[0]  # apple is signed alike
     second.vectors[2] = first.vectors[3]  # the sign for dog means lamp
     found = friends(first, second, FriendOptions(least_closeness=0.5))
@@ -37,7 +37,7 @@ def test_planted_cognates_differing_words_and_false_friends_are_told_apart() -> 
 
 
 def test_what_the_model_does_not_call_alike_has_no_common_form() -> None:
-    first, second = shelf(list("abc"), 1), shelf(list("xyz"), 2)
+    first, second = gallery(list("abc"), 1), gallery(list("xyz"), 2)
     axes = np.eye(32, dtype=np.float32)
     first.vectors[:], second.vectors[:] = axes[:3], axes[3:6]
     second.vectors[0] = 0.4 * axes[0] + 0.84**0.5 * axes[9]  # the closest of few words, and nothing like it
@@ -46,7 +46,7 @@ def test_what_the_model_does_not_call_alike_has_no_common_form() -> None:
 
 
 def test_of_several_entries_the_two_most_similar_speak_for_their_words() -> None:
-    first, second = shelf(["dog", "dog", "cat"], 1), shelf(["lamp", "moon", "lamp"], 2)
+    first, second = gallery(["dog", "dog", "cat"], 1), gallery(["lamp", "moon", "lamp"], 2)
     second.vectors[2] = first.vectors[1]
     pair = friends(first, second, FriendOptions(least_closeness=0.5))[0]
     assert (pair.entry.entry_id, pair.other.entry_id) == ("dog1", "lamp2")
@@ -54,7 +54,7 @@ def test_of_several_entries_the_two_most_similar_speak_for_their_words() -> None
 
 
 def test_a_sign_that_looks_like_everything_is_nobodys_false_friend() -> None:
-    first, second = shelf(list("abcdefgh"), 1), shelf(list("stuvwxyz"), 2)
+    first, second = gallery(list("abcdefgh"), 1), gallery(list("stuvwxyz"), 2)
     axes = np.eye(32, dtype=np.float32)
     first.vectors[:], second.vectors[:] = axes[8:16], axes[:8]
     # A blurred sign, equally close to all of the other language, and a true pair of the same cosine.
@@ -68,7 +68,7 @@ def test_a_sign_that_looks_like_everything_is_nobodys_false_friend() -> None:
 @settings(max_examples=25)
 @given(st.integers(0, 500), st.integers(1, 6), st.integers(1, 6))
 def test_exchanging_the_dictionaries_exchanges_the_pairs(seed: int, n: int, m: int) -> None:
-    first, second = shelf(list("abcdef")[:n], seed, 6), shelf(list("abcxyz")[:m], seed + 1, 6)
+    first, second = gallery(list("abcdef")[:n], seed, 6), gallery(list("abcxyz")[:m], seed + 1, 6)
     options = FriendOptions(least_closeness=0.0)
     there = {(p.entry.word, p.other.word, p.relation) for p in friends(first, second, options)}
     back = {(p.other.word, p.entry.word, p.relation) for p in friends(second, first, options)}
@@ -78,7 +78,7 @@ def test_exchanging_the_dictionaries_exchanges_the_pairs(seed: int, n: int, m: i
 @settings(max_examples=25)
 @given(st.integers(0, 500))
 def test_asking_for_more_closeness_never_adds_a_false_friend(seed: int) -> None:
-    first, second = shelf(list("abcdef"), seed, 6), shelf(list("uvwxyz"), seed + 1, 6)
+    first, second = gallery(list("abcdef"), seed, 6), gallery(list("uvwxyz"), seed + 1, 6)
     loose, strict = (
         {(p.entry.word, p.other.word) for p in friends(first, second, FriendOptions(least_closeness=least))}
         for least in (0.05, 0.3)
@@ -87,9 +87,9 @@ def test_asking_for_more_closeness_never_adds_a_false_friend(seed: int) -> None:
 
 
 def test_an_empty_dictionary_has_no_friends_and_nonsense_is_refused() -> None:
-    empty = Shelf((), np.zeros((0, 4), np.float32))
-    assert friends(empty, shelf(["a"], 0, 4)) == ()
+    empty = Gallery((), np.zeros((0, 4), np.float32))
+    assert friends(empty, gallery(["a"], 0, 4)) == ()
     with pytest.raises(ValueError, match="vectors of shape"):
-        Shelf((), np.zeros((1, 4), np.float32))
+        Gallery((), np.zeros((1, 4), np.float32))
     with pytest.raises(ValueError, match="cannot be told"):
         FriendOptions(rank=0)

@@ -13,7 +13,7 @@ from signspot.domain.words import Word
 from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.spotting.peaks import limited_to
 from signspot.spotting.presence import Cohort, Judge, candidates_of
-from signspot.spotting.similarity import similarity
+from signspot.spotting.search import similarity
 
 APPLE, TREE, HOUSE = Word("apple"), Word("tree"), Word("house")
 COHORT = Cohort(np.eye(3, dtype=np.float32), (APPLE, TREE, HOUSE))

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from signspot.domain.recordings import Episode
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import MillisSpan
+from signspot.domain.tracks import unit
 from signspot.domain.words import normalise
 from signspot.spotting.peaks import Occurrence
-from signspot.spotting.similarity import unit
 from signspot.spotting.variants import Diversity, diverse
 
 FREE = Diversity(count=1000, per_video=1000, alike=0, same_signer=0)

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.landmarks import POSE_NUMBERS, SignerLandmarks
 from signspot.domain.time import FRAME_MS, TimeAxis
-from signspot.domain.tracks import LandmarkTrack
+from signspot.domain.tracks import POSE_NUMBERS, LandmarkTrack, SignerLandmarks
 from signspot.formats.pose import write_pose
 
 Points = npt.NDArray[np.float32]

@@ -11,6 +11,7 @@ import signspot
 from signspot.domain.recordings import Annotation, Subtitle
 from signspot.domain.time import MillisSpan
 from signspot.domain.words import Synonyms, Word
+from signspot.embedding.model import Reading
 from signspot.errors import InputError
 from signspot.evaluation.overlap import SignSpan
 from signspot.formats.bobsl import ReleasedCorpus, read_released
@@ -21,7 +22,7 @@ from signspot.workflows.outputs import Context, Output
 from signspot.workflows.spot import SpotOptions, spot
 from tests.toy_world import ToyWorld
 
-TRUSTED = SpotOptions(isolated=False)
+TRUSTED = SpotOptions(reading=Reading(isolated=False))
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,11 @@ import pytest
 
 import signspot
 from signspot.domain.recordings import Rights
-from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray, FrameShape
-from signspot.domain.words import Word
-from signspot.embedding.entries import PictureSigns, SignModel, shelf_of, sign_embedder
-from signspot.embedding.pictures import EntrySource
+from signspot.embedding.entries import embed_gallery
+from signspot.embedding.model import Reading, Views
+from signspot.embedding.pictures import PictureModel
+from signspot.embedding.zoo import ModelChoice
 from signspot.errors import FormatError, InputError, OutputExists, UnknownWord, VideoError
 from signspot.media.writer import VideoWriter
 from signspot.spotting.friends import FriendOptions, Relation
@@ -31,14 +31,14 @@ from signspot.stores.features import open_store
 from signspot.stores.spottings import read_spottings
 from signspot.workflows.footage import FootageRequest, may
 from signspot.workflows.friends import FriendsRequest, compare_dictionaries, write_comparison
-from signspot.workflows.lookup import LookupOptions, look_up, lookup
+from signspot.workflows.lookup import Lookup, LookupOptions, lookup
 from signspot.workflows.mine import MineOptions, accept_mined, mine, read_mined
 from signspot.workflows.spot import SpotOptions
 from signspot.workflows.variants import VariantFiles, find_variants, minute_of, signer_of, video_of, write_variants
 from tests.toy_world import ToyWorld, make_toy_world
 
 TODAY = date(2026, 1, 1)
-TRUSTED = SpotOptions(isolated=False)
+TRUSTED = SpotOptions(reading=Reading(isolated=False))
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,9 @@ def smaller(toy_world: ToyWorld, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def asked(source: Path, dictionary: Path, word: str = "apple") -> FootageRequest:
     """A request that reads each video of the corpus once for all tests."""
     store = (source if source.is_dir() else source.parent).parent / "store"
-    options = dataclasses.replace(TRUSTED, store=store)
-    return FootageRequest(source=source, word=word, dictionary=dictionary, model="colour", options=options)
+    options = dataclasses.replace(TRUSTED, reading=Reading(isolated=False, store=store))
+    colour = ModelChoice(name="colour")
+    return FootageRequest(source=source, word=word, dictionary=dictionary, model=colour, options=options)
 
 
 def sha256s(folder: Path) -> dict[Path, str]:
@@ -87,7 +88,8 @@ def test_variants_are_counted_as_they_were_signed_by_video_signer_and_minute(
     assert [tally.group for tally in report.tally(minute_of)] == ["minute 0000"]
     assert all(use.match.margin is not None and use.match.margin > 0 for use in report.uses)
     assert report.candidates == () and report.n_unexplained == 0
-    written = write_variants(report, VariantFiles(tmp_path / "out", TODAY, rights_cleared=True, isolated=False))
+    files = VariantFiles(tmp_path / "out", TODAY, rights_cleared=True, reading=Reading(isolated=False))
+    written = write_variants(report, files)
     assert {path.name for path in written} >= {"spottings.csv", "occurrences.csv", "tallies.csv", "variants.png"}
     assert sorted(read_spottings(tmp_path / "out" / "spottings.csv"), key=lambda s: s.spotting_id) == sorted(
         (use.spotting for use in report.uses), key=lambda s: s.spotting_id
@@ -194,7 +196,7 @@ def test_a_sign_that_is_not_there_gives_empty_tables_and_no_failure(
     mined = mine(request, mined_options(tmp_path / "mined"))
     assert (mined.n_found, mined.examples, read_mined(tmp_path / "mined" / "mined.csv")) == (0, (), ())
     report = find_variants(request)
-    files = write_variants(report, VariantFiles(tmp_path / "variants", TODAY, isolated=False))
+    files = write_variants(report, VariantFiles(tmp_path / "variants", TODAY, reading=Reading(isolated=False)))
     assert report.uses == () and "variants.png" not in {path.name for path in files}
 
 
@@ -222,27 +224,25 @@ def test_a_recording_is_trimmed_and_its_word_is_likely(toy_world: ToyWorld, tmp_
         clip,
         dictionary=dictionary,
         model=signspot.load_model("colour"),
-        options=LookupOptions(store=tmp_path, isolated=False),
+        options=LookupOptions(reading=Reading(store=tmp_path, isolated=False)),
     )
     assert (found.guesses[0].word, found.guesses[0].band) == ("tree", Band.LIKELY) and found.has_match
     assert {guess.word for guess in found.guesses} == {"apple", "garden", "house", "tree", "water"}
     assert found.trim.kept.start >= 4 and found.trim.kept.stop <= 52
     with open_store(tmp_path) as store:
-        assert len(store.kept().entries) == len(dictionary), "vectors of the dictionary are kept"
+        assert len(store.kept().entries) == 6, "vectors of the dictionary are kept"
 
 
 def test_a_damaged_recording_is_doubted(toy_world: ToyWorld, tmp_path: Path) -> None:
     whole = (toy_world.dictionary / "tree" / "tree_1.mp4").read_bytes()
     (tmp_path / "half.mp4").write_bytes(whole[: 2 * len(whole) // 3])
-    filled = shelf_of(signspot.open_dictionary(toy_world.dictionary), toy_signs(toy_world))
-    found = look_up(tmp_path / "half.mp4", toy_signs(toy_world), filled)
+    found = looked_up(tmp_path / "half.mp4", toy_world)
     assert found.guesses and any(doubt.startswith("half.mp4: partial, ") for doubt in found.doubts)
 
 
-def toy_signs(toy_world: ToyWorld) -> PictureSigns:
-    signs = sign_embedder(SignModel(name="colour", isolated=False), signspot.open_dictionary(toy_world.dictionary))
-    assert isinstance(signs, PictureSigns)
-    return signs
+def looked_up(recording: Path, toy_world: ToyWorld) -> Lookup:
+    dictionary, options = signspot.open_dictionary(toy_world.dictionary), LookupOptions(reading=TRUSTED.reading)
+    return lookup(recording, dictionary=dictionary, model=signspot.load_model("colour"), options=options)
 
 
 def written(path: Path, pictures: list[npt.NDArray[np.uint8]]) -> Path:
@@ -253,28 +253,33 @@ def written(path: Path, pictures: list[npt.NDArray[np.uint8]]) -> Path:
 
 
 def test_a_poor_recording_gets_a_reason_instead_of_words(toy_world: ToyWorld, tmp_path: Path) -> None:
-    signs = toy_signs(toy_world)
-    filled = shelf_of(signspot.open_dictionary(toy_world.dictionary), signs)
     noise = [np.random.default_rng(i).integers(0, 255, (64, 64, 3), np.uint8) for i in range(3)]
-    short = look_up(written(tmp_path / "short.mp4", noise), signs, filled)
+    short = looked_up(written(tmp_path / "short.mp4", noise), toy_world)
     assert short.guesses == () and "too short (3 frames" in short.faults[0] and not short.has_match
-    still = look_up(written(tmp_path / "still.mp4", noise[:1] * 40), signs, filled)
+    still = looked_up(written(tmp_path / "still.mp4", noise[:1] * 40), toy_world)
     assert still.guesses == () and "nothing moves" in still.faults[0]
     with pytest.raises(VideoError, match=r"longer than 20 s.*record one sign"):
-        look_up(toy_world.broadcast, signs, filled)
+        looked_up(toy_world.broadcast, toy_world)
 
 
-class SidedEmbedder:
+class SidedNetwork:
     """Mean colours of the left and the right half: tells a sign from its mirror image."""
 
-    name, fingerprint, dim, threshold = "sided", "sided-1", 6, 0.95
-    frame_shape = FrameShape(side=32, crop=32)
+    name, fingerprint, trunk_fingerprint, backend = "sided", "sided-1", "", "numpy"
+    dim = trunk_dim = 6
+    frame_shape, threshold = FrameShape(side=32, crop=32), 0.95
 
-    def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
+    def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         halves = [half.mean(axis=(1, 2, 3), dtype=np.float64) for half in np.split(clips, 2, axis=3)]
         both = np.concatenate(halves, axis=1)
         unit: FloatArray = (both / np.linalg.norm(both, axis=1, keepdims=True)).astype(np.float32)
         return unit
+
+    def head_vectors(self, vectors: FloatArray) -> FloatArray:
+        return vectors
+
+    def of_dictionary(self) -> SidedNetwork:
+        return self
 
 
 def test_a_left_handed_recording_finds_the_word_of_its_mirror_image(tmp_path: Path) -> None:
@@ -291,11 +296,11 @@ def test_a_left_handed_recording_finds_the_word_of_its_mirror_image(tmp_path: Pa
     for colour, word in enumerate(("red", "green", "blue")):
         written(folder / f"{word}.mp4", sign(colour))
     mirrored = written(tmp_path / "left.mp4", [picture[:, ::-1].copy() for picture in sign(1)])
-    dictionary, model = signspot.open_dictionary(folder), SidedEmbedder()
-    signs = PictureSigns(model, EntrySource.of(dictionary, model, seed=0, isolated=False))
-    best = look_up(mirrored, signs, shelf_of(dictionary, signs)).guesses[0]
+    dictionary, options = signspot.open_dictionary(folder), LookupOptions(reading=TRUSTED.reading)
+    model = PictureModel(SidedNetwork())
+    best = lookup(mirrored, dictionary=dictionary, model=model, options=options).guesses[0]
     assert (best.word, best.is_mirrored, best.band) == ("green", True, Band.LIKELY)
-    plain = look_up(folder / "green.mp4", signs, shelf_of(dictionary, signs)).guesses[0]
+    plain = lookup(folder / "green.mp4", dictionary=dictionary, model=model, options=options).guesses[0]
     assert (plain.word, plain.is_mirrored) == ("green", False)
 
 
@@ -305,67 +310,23 @@ def test_vectors_of_a_dictionary_are_computed_once_and_again_when_a_clip_changes
     folder = tmp_path / "dictionary"
     shutil.copytree(toy_world.dictionary, folder)
     dictionary = signspot.open_dictionary(folder)
-    signs = sign_embedder(SignModel(name="colour", isolated=False), dictionary)
-    first = shelf_of(dictionary, signs, tmp_path / "store")
+    model, reading = signspot.load_model("colour"), Reading(isolated=False, store=tmp_path / "store")
+    first, _ = embed_gallery(dictionary, model, reading)
     read: list[str] = []
-    vector = EntrySource.vector
+    embedded = PictureModel.entry
 
-    def counted(self: EntrySource, entry: signspot.Entry) -> FloatArray:
+    def counted(self: PictureModel, entry: signspot.Entry, how: Reading, views: Views = Views()) -> FloatArray:
         read.append(entry.entry_id)
-        return vector(self, entry)
+        return embedded(self, entry, how, views)
 
-    monkeypatch.setattr(EntrySource, "vector", counted)
-    again = shelf_of(dictionary, signs, tmp_path / "store")
-    assert read == [] and np.array_equal(again.shelf.vectors, first.shelf.vectors)
+    monkeypatch.setattr(PictureModel, "entry", counted)
+    again, _ = embed_gallery(dictionary, model, reading)
+    assert read == [] and np.array_equal(again.vectors, first.vectors)
     shutil.copy(folder / "tree" / "tree_1.mp4", folder / "house" / "house_1.mp4")
-    changed = shelf_of(dictionary, signs, tmp_path / "store")
-    assert read == [], "the same content under another name is the same clip"
-    words = [entry.word for entry in changed.shelf.entries]
-    np.testing.assert_array_equal(changed.shelf.vectors[words.index("house")], first.shelf.vectors[words.index("tree")])  # type: ignore[arg-type]
-
-
-def test_a_clip_is_known_by_its_content_its_part_and_its_landmarks(
-    toy_world: ToyWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, store = tmp_path / "dictionary", tmp_path / "store"
-    shutil.copytree(toy_world.dictionary, folder)
-    read: list[str] = []
-    vector = EntrySource.vector
-
-    def counted(self: EntrySource, entry: signspot.Entry) -> FloatArray:
-        read.append(entry.entry_id)
-        return vector(self, entry)
-
-    monkeypatch.setattr(EntrySource, "vector", counted)
-
-    def shelve(dictionary: signspot.Dictionary) -> list[str]:
-        read.clear()
-        shelf_of(dictionary, sign_embedder(SignModel(name="colour", isolated=False), dictionary), store)
-        return sorted(read)
-
-    assert len(shelve(signspot.open_dictionary(folder))) == 6
-    (folder / "tree" / "tree_1.mp4").touch()
-    moved = tmp_path / "moved"
-    folder.rename(moved)
-    (moved / "house" / "house_1.mp4").rename(moved / "house" / "house_7.mp4")
-    assert shelve(signspot.open_dictionary(moved)) == []
-    (moved / "tree" / "tree_1.pose").write_bytes(b"landmarks")
-    assert shelve(signspot.open_dictionary(moved)) == ["tree/tree_1.mp4"]
-    dictionary = signspot.open_dictionary(moved)
-    entries = [dataclasses.replace(entry, kept=FrameSpan(2, 30)) for entry in dictionary.entries(Word("water"))]
-    assert shelve(signspot.Dictionary.of("part", entries)) == ["water/water_1.mp4"]
-    assert shelve(signspot.Dictionary.of("part", entries)) == []
-    with (moved / "apple" / "apple_1.mp4").open("ab") as file:
-        file.write(b"\0\0\0\x08free")
-    assert shelve(dictionary) == ["apple/apple_1.mp4"]
-
-
-def test_where_no_vectors_can_be_kept_a_lookup_answers_and_says_so(toy_world: ToyWorld, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    dictionary, signs = signspot.open_dictionary(toy_world.dictionary), toy_signs(toy_world)
-    filled = shelf_of(dictionary, signs, tmp_path / "file")
-    assert len(filled.shelf.entries) == 6
-    assert [said.startswith("vectors of the dictionary are not kept: ") for said in filled.warnings] == [True]
+    changed, _ = embed_gallery(dictionary, model, reading)
+    assert read == []  # the same content is known by another name
+    words = [entry.word for entry in changed.entries]
+    np.testing.assert_array_equal(changed.vectors[words.index("house")], first.vectors[words.index("tree")])  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -383,7 +344,8 @@ def test_planted_friends_are_found_and_shown_side_by_side(two_languages: tuple[P
     request = FriendsRequest(
         first=first,
         second=second,
-        model=SignModel(name="colour", isolated=False),
+        model=ModelChoice(name="colour"),
+        reading=Reading(isolated=False),
         options=FriendOptions(least_closeness=0.25),
     )
     found = compare_dictionaries(request)
@@ -391,7 +353,7 @@ def test_planted_friends_are_found_and_shown_side_by_side(two_languages: tuple[P
     assert sorted(said[Relation.FALSE_FRIEND]) == [("apple", "bread"), ("house", "water")]
     assert said[Relation.COGNATE] == [("tree", "tree")]
     assert said[Relation.DIFFERENT_FORM] == [("water", "water")]
-    files = write_comparison(found, tmp_path / "out", isolated=False)
+    files = write_comparison(found, tmp_path / "out", Reading(isolated=False))
     assert [path.name for path in files] == ["friends.csv", "friends.html", "friends.png"]
     page = (tmp_path / "out" / "friends.html").read_text()
     strips = re.findall(r'base64,([^"]+)"', page)

@@ -12,9 +12,9 @@ from signspot.domain.recordings import Annotation, Dictionary, Entry, Subtitle
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
 from signspot.domain.words import Word
+from signspot.embedding.pictures import ColourModel
 from signspot.errors import InputError
 from signspot.evaluation.calibration import reliability
-from signspot.models.embedders import ColourEmbedder
 from signspot.workflows.calibrate import (
     RATES,
     SHOWN,
@@ -33,7 +33,7 @@ from signspot.workflows.spot import Query
 
 WORDS = tuple(Word(f"word{number:02}") for number in range(12))
 DIM = 24
-MODEL = ColourEmbedder()
+MODEL = ColourModel()
 REQUEST = CalibrateRequest(corpus=Path(), dictionary=Path(), complete=True)
 
 

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from signspot.domain.tracks import FloatArray
+from signspot.embedding.model import Reading
 from signspot.learning.material import Material, WordSplit
 from signspot.models.checkpoints import Checkpoint, ModelCard, describe, state_of
 from signspot.models.i3d import I3D, I3DConfig
 from signspot.workflows import demo as demo_methods
-from signspot.workflows.demo import METHODS, Classroom, Pupil, compare_methods, table_of, threshold_of
+from signspot.workflows.demo import METHODS, Experiment, TrainedMethod, compare_methods, table_of, threshold_of
 from tests.learning.planted import World, planted
 
 WORLD = World(n_words=30, n_annotated=20)
@@ -23,7 +24,7 @@ def wide(vectors: FloatArray, dim: int) -> FloatArray:
     return np.pad(vectors, ((0, 0), (0, dim - vectors.shape[1])))
 
 
-def classroom(seed: int, *, epochs: int = 12, labels_of_test_words: int = 0) -> Classroom:
+def experiment(seed: int, *, epochs: int = 12, labels_of_test_words: int = 0) -> Experiment:
     """A planted world; the first training passages may carry labels of test words, which nobody may learn from."""
     trunk = I3D(I3DConfig(classes=3, width=0.0625))
     card = ModelCard(name="t", architecture="i3d", config=describe(trunk), preprocessing={"side": 36, "crop": 32})
@@ -31,7 +32,7 @@ def classroom(seed: int, *, epochs: int = 12, labels_of_test_words: int = 0) -> 
     label = train.passages.label.copy()
     label[:labels_of_test_words] = WORLD.n_words - 1
     split = WordSplit(WORLD.annotated, WORLD.unannotated, 0, "by hand")
-    return Classroom(
+    return Experiment(
         train=replace(train, passages=replace(train.passages, label=label)),
         test=test,
         split=split,
@@ -55,8 +56,8 @@ class Margin:
     full_dictionary: float
 
     @classmethod
-    def of(cls, pupils: tuple[Pupil, ...]) -> Margin:
-        scores = {row.name: row.mean_ap for row in table_of(pupils)}
+    def of(cls, trained: tuple[TrainedMethod, ...]) -> Margin:
+        scores = {row.name: row.mean_ap for row in table_of(trained)}
         return cls(scores["chance"], scores["watch-lookup"], scores["full-dictionary"])
 
 
@@ -65,13 +66,13 @@ def quiet(step: str, done: float, total: float | None) -> None:
 
 
 @pytest.fixture(scope="module")
-def pupils(tmp_path_factory: pytest.TempPathFactory) -> tuple[Pupil, ...]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedMethod, ...]:
     torch.set_num_threads(1)
-    return compare_methods(classroom(0), tmp_path_factory.mktemp("heads"), quiet)
+    return compare_methods(experiment(0), tmp_path_factory.mktemp("heads"), Reading(progress=quiet))
 
 
-def test_reading_finds_words_that_were_never_annotated(pupils: tuple[Pupil, ...]) -> None:
-    chance, *methods = table_of(pupils)
+def test_reading_finds_words_that_were_never_annotated(trained: tuple[TrainedMethod, ...]) -> None:
+    chance, *methods = table_of(trained)
     scores = {row.name: row.mean_ap for row in methods}
     assert list(scores) == [method.name for method in METHODS]
     assert scores["full-dictionary"] > 3 * chance.mean_ap
@@ -80,13 +81,15 @@ def test_reading_finds_words_that_were_never_annotated(pupils: tuple[Pupil, ...]
 
 
 @pytest.fixture(scope="module")
-def margins(pupils: tuple[Pupil, ...], tmp_path_factory: pytest.TempPathFactory) -> list[Margin]:
+def margins(trained: tuple[TrainedMethod, ...], tmp_path_factory: pytest.TempPathFactory) -> list[Margin]:
     """Of three seeds, each with a planted world, weights and minibatches of its own."""
-    found = [Margin.of(pupils)]
+    found = [Margin.of(trained)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo_methods, "METHODS", (METHODS[2], METHODS[-1]))
         for seed in (1, 2):
-            found.append(Margin.of(compare_methods(classroom(seed), tmp_path_factory.mktemp("heads"), quiet)))
+            found.append(
+                Margin.of(compare_methods(experiment(seed), tmp_path_factory.mktemp("heads"), Reading(progress=quiet)))
+            )
     return found
 
 
@@ -96,20 +99,20 @@ def test_reading_every_word_clearly_beats_chance_and_watching_for_every_seed(mar
         assert margin.full_dictionary > 1.2 * margin.watch_lookup, margins
 
 
-def test_a_learned_model_gives_the_scores_of_the_table_when_it_is_loaded(pupils: tuple[Pupil, ...]) -> None:
-    for pupil in pupils:
-        assert (pupil.path is None) == (pupil.method.loss is None)
-        rows = np.random.default_rng(0).random((5, pupil.model.trunk_dim), np.float32)
-        again = demo_methods.embedder_from_checkpoint(pupil.path or classroom(0).trunk)
-        if pupil.path is not None:
-            np.testing.assert_array_equal(pupil.model.head_vectors(rows), again.head_vectors(rows))
-            assert pupil.model.dim == 128
+def test_a_learned_model_gives_the_scores_of_the_table_when_it_is_loaded(trained: tuple[TrainedMethod, ...]) -> None:
+    for one in trained:
+        assert (one.path is None) == (one.method.loss is None)
+        rows = np.random.default_rng(0).random((5, one.model.network.trunk_dim), np.float32)
+        again = demo_methods.embedder_from_checkpoint(one.path or experiment(0).trunk)
+        if one.path is not None:
+            np.testing.assert_array_equal(one.model.network.head_vectors(rows), again.head_vectors(rows))
+            assert one.model.dim == 128
 
 
 def test_labels_of_test_words_change_nothing(tmp_path: Path) -> None:
     """Passages that carry such a label are as good as absent."""
     torch.set_num_threads(1)
-    labelled = classroom(0, epochs=1, labels_of_test_words=60)
+    labelled = experiment(0, epochs=1, labels_of_test_words=60)
     passages = labelled.train.passages
     kept = slice(60, None)
     offsets = passages.word_offsets[60:] - passages.word_offsets[60]
@@ -126,9 +129,11 @@ def test_labels_of_test_words_change_nothing(tmp_path: Path) -> None:
     absent = replace(labelled, train=replace(labelled.train, passages=without))
     rows = np.random.default_rng(0).random((5, labelled.train.entry_vectors.shape[1]), np.float32)
     for one, other in zip(
-        compare_methods(labelled, tmp_path / "a", quiet), compare_methods(absent, tmp_path / "b", quiet), strict=True
+        compare_methods(labelled, tmp_path / "a", Reading()),
+        compare_methods(absent, tmp_path / "b", Reading()),
+        strict=True,
     ):
-        np.testing.assert_array_equal(one.model.head_vectors(rows), other.model.head_vectors(rows))
+        np.testing.assert_array_equal(one.model.network.head_vectors(rows), other.model.network.head_vectors(rows))
 
 
 @dataclass
@@ -148,7 +153,7 @@ class Direct:
 def test_one_absent_word_in_five_passes_the_threshold() -> None:
     train, test = planted(WORLD, 3, n_train=40, n_test=5)
     split = WordSplit(WORLD.annotated, WORLD.unannotated, 0, "by hand")
-    room = replace(classroom(3), train=train, test=test, split=split)
+    room = replace(experiment(3), train=train, test=test, split=split)
     model, peaks = Direct(), []
     for place in range(len(train.passages)):
         first, last = train.passages.word_offsets[place : place + 2]

@@ -8,7 +8,7 @@ from signspot.domain.results import VideoAnswer, WordAnswer
 from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.domain.words import Word
-from signspot.stores.truth import SignedSign
+from signspot.stores.corpus import SignedSign
 from signspot.workflows.demo import signed_mentions
 
 N_FRAMES = 200

@@ -23,16 +23,21 @@ import pytest
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.time import FrameSpan
 from signspot.domain.words import Word, normalise
-from signspot.embedding.pictures import EntryOptions, embed_entry
+from signspot.embedding.model import Reading
+from signspot.embedding.pictures import ColourModel
 from signspot.errors import DictionaryError, EnvironmentProblem, InputError, OutputExists, SignspotError
-from signspot.models.embedders import ColourEmbedder
-from signspot.stores.dictionary import read_dictionary, write_dictionary_manifest
-from signspot.stores.entries import EntryFeatures, FeatureSet, write_entry_features
+from signspot.stores.dictionary import (
+    EntryFeatures,
+    FeatureSet,
+    read_dictionary,
+    write_dictionary_manifest,
+    write_entry_features,
+)
 from signspot.workflows.check import CheckOptions, check_dictionary
 from signspot.workflows.dictionary import Build, BuildOptions, build_dictionary, tidy_variant
 from tests.media.moving_clips import MOVING, STILL, make_clip, moving_frames, store
 
-HERE = BuildOptions(isolated=False, on=date(2026, 1, 1))
+HERE = BuildOptions(reading=Reading(isolated=False), on=date(2026, 1, 1))
 
 
 def sha256s(folder: Path) -> dict[str, str]:
@@ -82,7 +87,7 @@ def test_a_folder_becomes_a_dictionary_with_trims_and_the_source_stays_as_it_was
         assert abs(entry.kept.start - STILL) <= 2 and abs(entry.kept.stop - (STILL + MOVING)) <= 2
         assert hashlib.sha256(entry.video.read_bytes()).hexdigest() in before.values()
     assert (result.frames, result.kept_frames) == (120, sum(len(entry.kept or ()) for entry in made.values()))
-    assert check_dictionary(tmp_path / "built", CheckOptions(isolated=False)).problems == ()
+    assert check_dictionary(tmp_path / "built", CheckOptions(reading=Reading(isolated=False))).problems == ()
     for name in ("index.html", "contact_sheet_001.png", "problems.csv", "duplicates.csv"):
         assert (tmp_path / "built" / name).is_file()
 
@@ -91,10 +96,10 @@ def test_a_vector_is_made_of_the_kept_part_only(tmp_path: Path) -> None:
     colours = [(255, 0, 0)] * 20 + [(0, 255, 0)] * 20 + [(0, 0, 255)] * 20
     video = store(tmp_path / "a.mp4", [np.full((64, 64, 3), colour, np.uint8) for colour in colours])
     entry = Entry(entry_id="a", word=Word("a"), video=video, kept=FrameSpan(20, 40))
-    assert embed_entry(entry, ColourEmbedder(), EntryOptions(isolated=False)) == pytest.approx([0, 1, 0], abs=0.05)
+    assert ColourModel().entry(entry, Reading(isolated=False))[0] == pytest.approx([0, 1, 0], abs=0.05)
     beyond = replace(entry, kept=FrameSpan(20, 61))
     with pytest.raises(SignspotError, match="has 60 frames, but its dictionary keeps frames 20 to 61"):
-        embed_entry(beyond, ColourEmbedder(), EntryOptions(isolated=False))
+        ColourModel().entry(beyond, Reading(isolated=False))
 
 
 def test_every_trouble_is_named_and_the_rest_is_built(source: Path, tmp_path: Path) -> None:
@@ -343,7 +348,9 @@ def test_a_clip_that_vanishes_meanwhile_is_named_and_the_progress_reaches_the_en
         seen.append((step, done, total))
         (source / "tree" / "any.mp4").unlink(missing_ok=True)
 
-    result = build_dictionary(source, tmp_path / "built", HERE, watch)
+    result = build_dictionary(
+        source, tmp_path / "built", replace(HERE, reading=Reading(isolated=False, progress=watch))
+    )
     assert [(Path(p.where).name, p.what) for p in result.problems] == [("any.mp4", "no such file")]
     assert [done for step, done, _ in seen if step == "reading clips"] == [1, 2, 3]
     assert seen[-1] == ("drawing contact sheets", 1, 1)

@@ -11,13 +11,14 @@ import signspot
 from signspot.domain.recordings import Subtitle
 from signspot.domain.time import MillisSpan
 from signspot.domain.words import Synonyms, Word
+from signspot.embedding.model import Reading
 from signspot.errors import DictionaryError, InputError, UnknownWord
 from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.stores.spottings import answer_record
 from signspot.workflows.spot import SpotOptions, known_words, late_subtitles, spot
 from tests.toy_world import ToyWorld
 
-TRUSTED = SpotOptions(isolated=False)
+TRUSTED = SpotOptions(reading=Reading(isolated=False))
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def model() -> signspot.Embedder:
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> SpotOptions:
     """The vectors of the broadcast are computed once for all that ask with these."""
-    return dataclasses.replace(TRUSTED, store=tmp_path_factory.mktemp("store"))
+    return dataclasses.replace(TRUSTED, reading=Reading(isolated=False, store=tmp_path_factory.mktemp("store")))
 
 
 def test_every_planted_sign_is_found_in_place_and_variant_and_nothing_else(
@@ -201,7 +202,7 @@ def test_a_calibration_of_another_model_is_refused(
 
 @pytest.mark.parametrize("threshold", [1.5, -2, float("nan")])
 def test_an_impossible_threshold_is_refused(threshold: float) -> None:
-    with pytest.raises(InputError, match="is no cosine: give a number from -1 to 1"):
+    with pytest.raises(InputError, match="is out of range: use a cosine from -1 to 1"):
         SpotOptions(threshold=threshold)
 
 
@@ -225,7 +226,7 @@ def test_the_decoding_process_changes_nothing(
 ) -> None:
     both = [
         [(s.spotting_id, s.cosine) for s in spot(toy_world.broadcast, ["tree"], dictionary=dictionary, model=model,
-                                                 options=SpotOptions(isolated=isolated))]
+                                                 options=SpotOptions(reading=Reading(isolated=isolated)))]
         for isolated in (True, False)
     ]  # fmt: skip
     assert both[0] == both[1]
@@ -234,7 +235,7 @@ def test_the_decoding_process_changes_nothing(
 def test_a_quick_look_finds_the_same_signs_and_says_what_it_is(
     toy_world: ToyWorld, dictionary: signspot.Dictionary, model: signspot.Embedder, tmp_path: Path
 ) -> None:
-    options = dataclasses.replace(TRUSTED, store=tmp_path)
+    options = dataclasses.replace(TRUSTED, reading=Reading(isolated=False, store=tmp_path))
     words = ["apple", "garden", "tree", "water"]
     quick, full, again = (
         spot(toy_world.broadcast, words, dictionary=dictionary, model=model, options=asked)
@@ -251,4 +252,4 @@ def test_a_quick_look_finds_the_same_signs_and_says_what_it_is(
 
 def test_a_quick_look_has_no_stride_of_the_user_s() -> None:
     with pytest.raises(InputError, match="a quick look chooses its own: leave out one of --quick and --stride"):
-        SpotOptions(quick=True, stride=2)
+        SpotOptions(quick=True, reading=Reading(stride=2))

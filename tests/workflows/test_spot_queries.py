@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 import signspot
+from signspot.embedding.model import Reading, Views
+from signspot.embedding.zoo import ModelChoice
 from signspot.errors import InputError
 from signspot.media.writer import VideoWriter
-from signspot.workflows.batch import SpotRequest, spot_files
 from signspot.workflows.outputs import Outputs
-from signspot.workflows.spot import SpotOptions, query_shelf, read_words, spot, without_still_ends
+from signspot.workflows.spot import SpotOptions, read_words, spot, wanted_signs, without_still_ends
+from signspot.workflows.spot_files import SpotRequest, spot_files
 from tests.toy_world import ToyWorld
+
+COLOUR, ALONE = signspot.load_model("colour"), Reading(isolated=False)
 
 
 def test_clips_of_a_sign_are_found_without_any_dictionary(toy_world: ToyWorld) -> None:
@@ -22,9 +26,9 @@ def test_clips_of_a_sign_are_found_without_any_dictionary(toy_world: ToyWorld) -
         source=toy_world.broadcast,
         words=(),
         dictionary=None,
-        model="colour",
+        model=ModelChoice(name="colour"),
         queries=clips,
-        options=SpotOptions(isolated=False),
+        options=SpotOptions(reading=Reading(isolated=False)),
         outputs=Outputs(),
     )
     (outcome,) = spot_files(request)
@@ -37,7 +41,7 @@ def test_clips_of_a_sign_are_found_without_any_dictionary(toy_world: ToyWorld) -
 
 def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
     clip = toy_world.dictionary / "tree" / "tree_1.mp4"
-    shelf = without_still_ends(query_shelf(toy_world.dictionary, [clip, clip], ["water"]), isolated=False)
+    shelf = without_still_ends(wanted_signs(toy_world.dictionary, [clip, clip], ["water"]), COLOUR, ALONE)
     assert shelf.words == ("water", "tree_1")
     assert shelf.dictionary.name.endswith(" and query tree_1.mp4, tree_1.mp4")  # a result says what it was found by
     assert [entry.entry_id for entry in shelf.dictionary.entries(signspot.normalise("tree_1"))] == [
@@ -49,7 +53,7 @@ def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
 
 def test_a_clip_named_as_a_word_is_told_apart_from_it(toy_world: ToyWorld, tmp_path: Path) -> None:
     clip = shutil.copy(toy_world.dictionary / "tree" / "tree_1.mp4", tmp_path / "Tree.mp4")
-    shelf = without_still_ends(query_shelf(toy_world.dictionary, [clip], []), isolated=False)
+    shelf = without_still_ends(wanted_signs(toy_world.dictionary, [clip], []), COLOUR, ALONE)
     assert shelf.words == ("query-tree",)
     (entry,) = shelf.dictionary.entries(signspot.normalise("query tree"))
     assert entry.kept is not None
@@ -61,15 +65,15 @@ def test_a_clip_without_motion_is_said_to_have_none(tmp_path: Path) -> None:
     with VideoWriter(clip, width=64, height=64) as writer:
         for number in range(3):
             writer.write(np.full((64, 64, 3), 90, np.uint8), number * 40.0)
-    (problem,) = without_still_ends(query_shelf(None, [clip], []), isolated=False).problems
+    (problem,) = without_still_ends(wanted_signs(None, [clip], []), COLOUR, ALONE).problems
     assert "still.mp4: nothing moves" in problem
 
 
 def test_words_without_a_dictionary_and_nothing_at_all_are_refused(toy_world: ToyWorld) -> None:
     with pytest.raises(InputError, match="name one with --dictionary, or clips"):
-        query_shelf(None, (), ())
+        wanted_signs(None, (), ())
     with pytest.raises(InputError, match="a word is looked up in a dictionary"):
-        query_shelf(None, (toy_world.broadcast,), ("apple",))
+        wanted_signs(None, (toy_world.broadcast,), ("apple",))
 
 
 def test_a_list_of_words_may_have_remarks(tmp_path: Path) -> None:
@@ -86,8 +90,8 @@ def test_a_list_of_words_may_have_remarks(tmp_path: Path) -> None:
 
 def test_more_views_never_find_less(toy_world: ToyWorld) -> None:
     dictionary, model = signspot.open_dictionary(toy_world.dictionary), signspot.load_model("colour")
-    plain = SpotOptions(isolated=False)
-    more = dataclasses.replace(plain, mirror=True, rates=(0.7, 1.4))
+    plain = SpotOptions(reading=Reading(isolated=False))
+    more = dataclasses.replace(plain, views=Views(mirror=True, rates=(0.7, 1.4)))
     before, after = (
         spot(toy_world.broadcast, ["tree"], dictionary=dictionary, model=model, options=options).words[0]
         for options in (plain, more)
@@ -98,7 +102,7 @@ def test_more_views_never_find_less(toy_world: ToyWorld) -> None:
 
 @pytest.mark.parametrize("given", [{"false_alarms": 1.0}, {"least_presence": 0.5}])
 def test_probabilities_need_a_calibration(toy_world: ToyWorld, given: dict[str, float]) -> None:
-    options = dataclasses.replace(SpotOptions(isolated=False), **given)  # type: ignore[arg-type]
+    options = dataclasses.replace(SpotOptions(reading=Reading(isolated=False)), **given)  # type: ignore[arg-type]
     dictionary = signspot.open_dictionary(toy_world.dictionary)
     with pytest.raises(InputError, match="this model is not calibrated"):
         spot(toy_world.broadcast, "tree", dictionary=dictionary, model=signspot.load_model("colour"), options=options)
@@ -107,7 +111,7 @@ def test_probabilities_need_a_calibration(toy_world: ToyWorld, given: dict[str, 
 def test_options_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(InputError, match="several are given"):
         SpotOptions(threshold=0.4, false_alarms=1)
-    with pytest.raises(InputError, match="is no probability"):
+    with pytest.raises(InputError, match="presence: 2 is out of range"):
         SpotOptions(least_presence=2)
     with pytest.raises(InputError, match="give speeds from"):
-        SpotOptions(rates=(0.1,))
+        Views(rates=(0.1,))

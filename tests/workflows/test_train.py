@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file
 
 from signspot.domain.words import Synonyms
-from signspot.embedding.model import trunk_fingerprint
 from signspot.errors import InputError, OutputExists
 from signspot.learning.config import as_toml
 from signspot.learning.head import Controls
@@ -128,10 +127,10 @@ def test_with_its_trunk_a_run_leaves_a_model_that_embeds_video(
         train_embedding(replace(request_, trunk=trunk))
     embedder = embedder_from_checkpoint(load_checkpoint(trunk), backend="torch")
     for name, material in zip(("train", "test"), materials, strict=True):
-        write_material(widened(material, 48, trunk_fingerprint(embedder)), tmp_path / name, overwrite=True)
+        write_material(widened(material, 48, embedder.trunk_fingerprint), tmp_path / name, overwrite=True)
     train_embedding(replace(request_, trunk=trunk))
     model = embedder_from_checkpoint(load_checkpoint(request_.out / "best.safetensors"), backend="torch")
-    assert trunk_fingerprint(model) == trunk_fingerprint(embedder)
+    assert model.trunk_fingerprint == embedder.trunk_fingerprint
     weights = load_file(request_.out / "best.safetensors")
     rows = torch.from_numpy(widened(materials[1], 48, "").entry_vectors)
     head = torch.nn.functional.leaky_relu(rows @ weights["mlp.res.0.weight"].T + weights["mlp.res.0.bias"], 0.2) + rows

@@ -10,7 +10,6 @@ import pytest
 import signspot
 from signspot.cli import main
 from signspot.domain.time import Tolerance
-from signspot.domain.tracks import StagedEmbedder
 from tests.workflows.shapes import WORDS, make_shape_corpus
 
 TRUNK = """
@@ -85,7 +84,7 @@ def test_from_files_of_video_to_spottings(tmp_path: Path, capsys: pytest.Capture
     assert best["localisation"] >= 0.75  # chance: 0.2, as passages last some 140 frames
 
     model = signspot.load_model(tmp_path / "run" / "best.safetensors")
-    assert isinstance(model, StagedEmbedder) and model.dim == 16
+    assert model.trunk() is not None and model.dim == 16
     asked = (place.corpus / "test.mp4", *WORDS, "-d", place.dictionary, "--threshold", "0.0", *store)
     spotted = json.loads(
         "\n".join(done(capsys, "spot", *asked, "--model", tmp_path / "run/best.safetensors", "--json"))

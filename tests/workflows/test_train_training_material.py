@@ -14,14 +14,13 @@ import torch
 from signspot.domain.recordings import Dictionary, Entry, Rights, SignerBox
 from signspot.domain.tracks import FrameShape
 from signspot.domain.words import Word
+from signspot.embedding.model import Embeds, Reading, trunk_of
+from signspot.embedding.pictures import ClipNetwork, ColourModel, PictureModel
 from signspot.errors import DictionaryError, InputError, OutputExists
 from signspot.learning.batches import BatchOptions, BatchSource
 from signspot.learning.material import Material, read_material, read_synonyms
 from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
-from signspot.models.checkpoints import ModelCard, describe, save_checkpoint, state_of
-from signspot.models.embedders import ColourEmbedder
-from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig
 from signspot.stores.corpus import CorpusSource, read_corpus
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import open_store
@@ -29,7 +28,6 @@ from signspot.workflows.train import (
     MaterialFiles,
     MaterialOptions,
     MaterialSources,
-    load_trunk,
     make_training_material,
     write_training_material,
 )
@@ -45,7 +43,7 @@ class Mosaic:
 
     name, fingerprint, trunk_fingerprint = "mosaic", "mosaic and unit", "mosaic"
     dim = trunk_dim = 48
-    threshold = 0.5
+    threshold, backend = 0.5, "numpy"
     frame_shape = FrameShape(SIDE, SIDE)
 
     def trunk_vectors(self, clips: np.ndarray) -> np.ndarray:
@@ -55,8 +53,16 @@ class Mosaic:
     def head_vectors(self, vectors: np.ndarray) -> np.ndarray:
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    def embed(self, clips: np.ndarray) -> np.ndarray:
-        return self.head_vectors(self.trunk_vectors(clips))
+    def of_dictionary(self) -> Mosaic:
+        return self
+
+
+def trunk(network: ClipNetwork) -> Embeds:
+    return trunk_of(PictureModel(network))
+
+
+def reading(place: Place, **options: object) -> Reading:
+    return Reading(isolated=False, store=place.store, **options)
 
 
 @pytest.fixture(scope="module")
@@ -89,8 +95,8 @@ def place(toy_world: ToyWorld, tmp_path_factory: pytest.TempPathFactory) -> Plac
 @pytest.fixture(scope="module")
 def written(place: Place, model: Mosaic, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("written") / "train"
-    files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=out, store=place.store)
-    made = write_training_material(files, model, MaterialOptions(isolated=False))
+    files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=out)
+    made = write_training_material(files, trunk(model), MaterialOptions(reading=reading(place)))
     assert made.left_out == ()
     assert made.lines()[0].startswith("8 labelled passages of 1 videos, 4 words; 6 dictionary entries of 5 words")
     return out
@@ -98,10 +104,9 @@ def written(place: Place, model: Mosaic, tmp_path_factory: pytest.TempPathFactor
 
 def made_from(place: Place, model: Mosaic, corpus: CorpusSource, **options: object) -> Material:
     dictionary = read_dictionary(place.world.dictionary).dictionary
-    with open_store(place.store) as store:
-        sources = MaterialSources(corpus=corpus, dictionary=dictionary, model=model, store=store)
-        material = make_training_material(sources, MaterialOptions(isolated=False, **options)).material
-        return dataclasses.replace(material, tracks=tuple(np.array(track) for track in material.tracks))
+    sources = MaterialSources(corpus=corpus, dictionary=dictionary, trunk=trunk(model))
+    material = make_training_material(sources, MaterialOptions(reading=reading(place), **options)).material
+    return dataclasses.replace(material, tracks=tuple(np.array(track) for track in material.tracks))
 
 
 def test_labels_lie_where_the_signs_end(written: Path, place: Place, model: Mosaic) -> None:
@@ -159,17 +164,16 @@ def test_sign_synonyms_are_kept_and_english_ones_on_request(
     assert read_synonyms(written, "sign").pairs == frozenset()
     pytest.importorskip("nltk", reason="the extra wordnet is not installed")
     wordnet = write_wordnet(tmp_path / "wordnet", [("n", ("tree", "garden"))])
-    files = MaterialFiles(
-        corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m", store=place.store, wordnet=wordnet
-    )
-    write_training_material(files, model, MaterialOptions(isolated=False))
+    files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m", wordnet=wordnet)
+    write_training_material(files, trunk(model), MaterialOptions(reading=reading(place)))
     assert read_synonyms(tmp_path / "m", "english").pairs == {("garden", "tree"), ("tree", "garden")}
 
 
 def test_without_a_store_the_material_is_the_same(place: Place, model: Mosaic, written: Path) -> None:
     dictionary = read_dictionary(place.world.dictionary).dictionary
-    sources = MaterialSources(corpus=read_corpus(place.corpus), dictionary=dictionary, model=model)
-    loose, kept = make_training_material(sources, MaterialOptions(isolated=False)).material, read_material(written)
+    sources = MaterialSources(corpus=read_corpus(place.corpus), dictionary=dictionary, trunk=trunk(model))
+    options = MaterialOptions(reading=Reading(isolated=False))
+    loose, kept = make_training_material(sources, options).material, read_material(written)
     assert np.array_equal(loose.tracks[0], kept.tracks[0])
     assert np.array_equal(loose.entry_vectors, kept.entry_vectors)
 
@@ -182,13 +186,12 @@ def test_what_the_store_keeps_is_not_computed_again(place: Place, written: Path,
             type(self).n_calls += 1
             return super().trunk_vectors(clips)
 
-    files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m", store=place.store)
-    write_training_material(files, Counting(), MaterialOptions(isolated=False))
+    files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m")
+    write_training_material(files, trunk(Counting()), MaterialOptions(reading=reading(place)))
     assert Counting.n_calls == 0
     assert np.array_equal(read_material(tmp_path / "m").entry_vectors, read_material(written).entry_vectors)
-    write_training_material(
-        dataclasses.replace(files, out=tmp_path / "other"), Counting(), MaterialOptions(isolated=False, seed=1)
-    )
+    other = MaterialOptions(reading=reading(place, seed=1))
+    write_training_material(dataclasses.replace(files, out=tmp_path / "other"), trunk(Counting()), other)
     assert Counting.n_calls == 6  # other draws of the clips; the windows of the video are the same
 
 
@@ -196,11 +199,10 @@ def test_rights_that_say_nothing_are_told_once(place: Place, model: Mosaic) -> N
     corpus = read_corpus(place.corpus)
     allowed = dataclasses.replace(corpus.episodes[0], rights=Rights(may_train=True))
     dictionary = read_dictionary(place.world.dictionary).dictionary
-    with open_store(place.store) as store:
-        sources = MaterialSources(corpus=corpus, dictionary=dictionary, model=model, store=store)
-        unknown = make_training_material(sources, MaterialOptions(isolated=False)).lines()
-        known = dataclasses.replace(sources, corpus=dataclasses.replace(corpus, episodes=(allowed,)))
-        partly = make_training_material(known, MaterialOptions(isolated=False)).lines()
+    sources, options = MaterialSources(corpus=corpus, dictionary=dictionary, trunk=trunk(model)), reading(place)
+    unknown = make_training_material(sources, MaterialOptions(reading=options)).lines()
+    known = dataclasses.replace(sources, corpus=dataclasses.replace(corpus, episodes=(allowed,)))
+    partly = make_training_material(known, MaterialOptions(reading=options)).lines()
     said = "recordings do not say whether they may be used for training"
     assert [line.split(said)[0] for line in unknown if said in line] == ["7 of 7 "]
     assert [line.split(said)[0] for line in partly if said in line] == ["6 of 7 "]
@@ -211,22 +213,13 @@ def test_problems_of_one_kind_take_one_line(place: Place, model: Mosaic, tmp_pat
     bare = (Entry(entry_id=f"bare {n}", word=Word("apple")) for n in range(3))
     forbidden = Entry(entry_id="private", word=Word("tree"), rights=Rights(may_train=False))
     more = Dictionary.of("more", (*dictionary, *bare, forbidden))
-    with open_store(place.store) as store:
-        sources = MaterialSources(corpus=read_corpus(place.corpus), dictionary=more, model=model, store=store)
-        made = make_training_material(sources, MaterialOptions(isolated=False))
+    sources = MaterialSources(corpus=read_corpus(place.corpus), dictionary=more, trunk=trunk(model))
+    made = make_training_material(sources, MaterialOptions(reading=reading(place)))
     assert len(made.material.entry_ids) == 6
     assert [line for line in made.lines() if "bare" in line or "private" in line] == [
         "3 times such as bare 0: has neither a clip nor a stored vector: add the clip or remove it",
         "private: may not be used for training: it is left out",
     ]
-
-
-def test_a_trunk_of_landmarks_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    encoder = LandmarkEncoder(LandmarkEncoderConfig(classes=2, width=8, embedding_dim=16))
-    card = ModelCard(name="points", architecture="landmark", config=describe(encoder))
-    save_checkpoint(tmp_path / "points.safetensors", state_of(encoder), card)
-    with pytest.raises(InputError, match="sees landmarks, which cannot be read from a corpus yet"):
-        load_trunk(str(tmp_path / "points.safetensors"))
 
 
 def test_what_cannot_be_used_is_counted(place: Place, model: Mosaic, tmp_path: Path) -> None:
@@ -251,11 +244,9 @@ def test_what_cannot_be_used_is_counted(place: Place, model: Mosaic, tmp_path: P
         dataclasses.replace(mark, time_ms=10**8),
     )
     dictionary = read_dictionary(place.world.dictionary).dictionary
-    with open_store(place.store) as store:
-        sources = MaterialSources(
-            corpus=CorpusSource((episode, *more), marks), dictionary=dictionary, model=model, store=store
-        )
-        made = make_training_material(sources, MaterialOptions(isolated=False))
+    corpus = CorpusSource((episode, *more), marks)
+    sources = MaterialSources(corpus=corpus, dictionary=dictionary, trunk=trunk(model))
+    made = make_training_material(sources, MaterialOptions(reading=reading(place)))
     assert len(made.material.passages) == 8
     assert dict(made.left_out) == {
         "its video has no subtitles": 1,
@@ -282,16 +273,15 @@ def test_a_corpus_without_annotations_is_refused(place: Place, model: Mosaic) ->
         made_from(place, model, CorpusSource(episodes))
 
 
-def test_a_model_without_a_trunk_is_refused_at_once(place: Place, tmp_path: Path) -> None:
-    files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m")
+def test_a_model_without_a_trunk_is_refused_at_once() -> None:
     with pytest.raises(InputError, match="has no trunk whose vectors could be used"):
-        write_training_material(files, ColourEmbedder())
+        trunk_of(ColourModel())
 
 
 def test_an_existing_output_is_refused_before_anything_is_read(written: Path, model: Mosaic) -> None:
     files = MaterialFiles(corpus=Path("nowhere"), dictionary=Path("nowhere"), out=written)
     with pytest.raises(OutputExists, match="exists already"):
-        write_training_material(files, model)
+        write_training_material(files, trunk(model))
 
 
 def test_entries_that_cannot_be_read_are_left_out_and_named(place: Place, model: Mosaic, tmp_path: Path) -> None:
@@ -313,13 +303,13 @@ def test_a_shard_that_is_damaged_or_gone_meanwhile_is_a_typed_error(
     copy = tmp_path / "store"
     shutil.copytree(place.store, copy)
     dictionary = read_dictionary(place.world.dictionary).dictionary
-    with open_store(copy) as store:
-        sources = MaterialSources(corpus=read_corpus(place.corpus), dictionary=dictionary, model=model, store=store)
-        material = make_training_material(sources, MaterialOptions(isolated=False)).material
-        for shard in copy.glob("shards/*.safetensors"):
-            shard.unlink()
-        with pytest.raises(InputError, match="the stored vectors of this video are gone or damaged"):
-            BatchSource(material, BatchOptions(), seed=0)
+    sources = MaterialSources(corpus=read_corpus(place.corpus), dictionary=dictionary, trunk=trunk(model))
+    options = MaterialOptions(reading=Reading(isolated=False, store=copy))
+    material = make_training_material(sources, options).material
+    for shard in copy.glob("shards/*.safetensors"):
+        shard.unlink()
+    with pytest.raises(InputError, match="the stored vectors of this video are gone or damaged"):
+        BatchSource(material, BatchOptions(), seed=0)
 
 
 def test_the_written_folder_names_the_trunk(written: Path, model: Mosaic) -> None:
@@ -330,8 +320,8 @@ def test_the_written_folder_names_the_trunk(written: Path, model: Mosaic) -> Non
 def test_a_network_gives_material_too(place: Place, tmp_path: Path) -> None:
     torch.set_num_threads(1)
     network = embedder_of(tiny_i3d(side=SIDE), tiny_head(), side=SIDE)
-    files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m", store=place.store)
-    write_training_material(files, network, MaterialOptions(isolated=False))
+    files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m")
+    write_training_material(files, trunk(network), MaterialOptions(reading=reading(place)))
     material = read_material(tmp_path / "m")
     assert material.fingerprint == network.trunk_fingerprint
     assert BatchSource(material, BatchOptions(), seed=0).minibatch(0, 0).segments.shape[1] == network.trunk_dim

@@ -2,22 +2,22 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from signspot.cli import main
 from signspot.embedding import detector
+from signspot.embedding.model import Reading
 from signspot.errors import InputError, MissingExtra, OutputExists
 from signspot.models.checkpoints import load_checkpoint
 from signspot.workflows.train import TrunkRun, train_trunk_on
-from signspot.world.settings import Preset
 from signspot.world.simulation import World
 from tests.media.videos import Recipe, make_video
 from tests.toy_world import ToyWorld
+from tests.workflows.pose_world import SMALL_WORLD, write_pose_world
 from tests.workflows.shapes import make_shape_corpus
-from tests.workflows.signed import write, write_dictionary
+from tests.workflows.signed import write_dictionary
 
 TINY = """
 sources = "dictionary"
@@ -32,6 +32,7 @@ threads = 1
 """
 
 BOTH = ("sources=both", "stage1_epochs=1", "evaluate_every=0")
+ALONE = Reading(isolated=False)
 
 
 def asked(folder: Path, **more: object) -> TrunkRun:
@@ -56,7 +57,9 @@ def test_annotations_at_frames_and_at_times_give_the_same_clips(tmp_path: Path) 
         folder.mkdir()
         place = make_shape_corpus(folder, times=times, n_train=1)
         told: list[str] = []
-        request = asked(folder, corpus=place.corpus, dictionary=place.dictionary, changes=BOTH, isolated=False)
+        request = asked(
+            folder, corpus=place.corpus, dictionary=place.dictionary, changes=BOTH, reading=Reading(isolated=False)
+        )
         train_trunk_on(request, tell=told.append)
         assert told[:3] == ["8 annotated clips", "8 test clips", "8 dictionary clips"]
         assert told[3].startswith("10 of 10 recordings do not say whether they may be used for training")
@@ -77,7 +80,9 @@ def test_what_may_not_or_cannot_be_used_is_counted(tmp_path: Path) -> None:
     marks += "allowed,tree,2000,1\nallowed,tree,2500,0.2\nallowed,pear,3000,1\nallowed,tree,999999,1\nbroken,tree,9,1\n"
     (place.corpus / "annotations.csv").write_text(marks)
     told: list[str] = []
-    request = asked(tmp_path, corpus=place.corpus, dictionary=place.dictionary, changes=BOTH, isolated=False)
+    request = asked(
+        tmp_path, corpus=place.corpus, dictionary=place.dictionary, changes=BOTH, reading=Reading(isolated=False)
+    )
     train_trunk_on(request, tell=told.append)
     told = ["1 annotations left out: broken.mp4 cannot be read" if "broken.mp4" in line else line for line in told]
     assert told == [
@@ -111,42 +116,7 @@ LANDMARK = (
     "stage2_confidence=0.5",
     "reinitialise_batch_norm=false",
 )
-SMALL_WORLD = Preset(
-    name="small",
-    n_words=4,
-    n_annotated=4,
-    n_test_words=4,
-    n_dictionary_signers=2,
-    n_train_signers=1,
-    n_test_signers=1,
-    train_episodes=1,
-    test_episodes=1,
-    subtitles_per_episode=6,
-)
 REAL = Path(__file__).parents[3] / "shared" / "data" / "pose_files"
-
-
-def write_pose_world(folder: Path) -> Counter[str]:
-    """The small world as .pose files, annotated at times; how many annotations each split has."""
-    world = World.of(SMALL_WORLD)
-    for entry in world.dictionary_entries():
-        (folder / "dictionary" / entry.word).mkdir(parents=True, exist_ok=True)
-        points = world.detected(world.perform_entry(entry), entry.entry_id)
-        write(points, folder / "dictionary" / entry.word / f"{entry.entry_id}.pose")
-    (folder / "corpus").mkdir()
-    videos, marks, counts = ["video,split"], ["video,word,time_ms,confidence"], Counter[str]()
-    for split in ("train", "test"):
-        for episode in world.perform_episodes(split):
-            write(
-                world.detected(episode.performance, episode.episode_id),
-                folder / "corpus" / f"{episode.episode_id}.pose",
-            )
-            videos.append(f"{episode.episode_id}.pose,{split}")
-            marks += [f"{episode.episode_id},{mark.word},{40 * mark.frame},0.9" for mark in episode.annotations]
-            counts[split] += len(episode.annotations)
-    (folder / "corpus" / "corpus.csv").write_text("\n".join(videos))
-    (folder / "corpus" / "annotations.csv").write_text("\n".join(marks))
-    return counts
 
 
 def test_a_landmark_trunk_is_trained_on_pose_files_and_spots_in_one(

@@ -14,9 +14,8 @@ from signspot.errors import InputError
 from signspot.formats.pose import landmarks_beside, read_pose
 from signspot.learning.material import read_split
 from signspot.media.reader import VideoReader
-from signspot.stores.corpus import read_corpus
+from signspot.stores.corpus import read_corpus, read_truth
 from signspot.stores.dictionary import read_dictionary
-from signspot.stores.truth import read_truth
 from signspot.text.subtitles import read_subtitles
 from signspot.workflows.world import WorldFolder, WorldRequest, make_world, measure_world, preview_world
 from signspot.world.settings import PRESETS

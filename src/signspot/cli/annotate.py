@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from signspot.cli.console import print_json, progress_bars, warn, warn_of
+from signspot.cli.console import Bars, print_json, progress_bars, warn, warn_of
 from signspot.cli.options import (
     DICTIONARY,
     FAILURES,
     FAILURES_FOUND,
+    JOBS,
     JSON,
     OVERWRITE,
     STANDARD_OUTPUT,
     STRIDE,
     VOCABULARY,
     AnnotateFiles,
-    Comparing,
+    SearchOptions,
     SubtitleTimes,
-    Sureness,
     grouped,
+    warn_all,
 )
 from signspot.domain.time import clock
 from signspot.errors import one_line
-from signspot.workflows.batch import Outcome, SpotRequest, spot_files
 from signspot.workflows.outputs import Outputs
+from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 
 if TYPE_CHECKING:
     from signspot.workflows.annotate import Annotated, LikelyPlace
@@ -50,10 +51,10 @@ def annotate(
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
     failures: Path = FAILURES,
+    jobs: int = JOBS,
     *,
     times: SubtitleTimes,
-    comparing: Comparing,
-    sureness: Sureness,
+    search: SearchOptions,
     files: AnnotateFiles,
 ) -> None:
     """Find where the words of the subtitles are signed: no two signs at once, each mention at most once.
@@ -61,42 +62,41 @@ def annotate(
     Of a corpus, tables and JSON files hold all videos, and every other output is a folder with one file per video.
     """
     to_screen = json_target == STANDARD_OUTPUT
-    request = SpotRequest(
-        source=source,
-        words=(),
-        dictionary=dictionary,
-        model=comparing.model,
-        backend=comparing.backend,
-        device=comparing.device,
-        subtitles=subtitles,
-        subtitle_options=times.reading,
-        vocabulary=vocabulary,
-        explain=True,
-        synonyms=synonyms,
-        calibration=sureness.calibration,
-        options=replace(sureness.on(times.on(comparing.options)), stride=stride),
-        outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite),
-        failures=failures,
-    )
-    _show_all(request, to_screen)
+    with progress_bars() as progress:
+        request = SpotRequest(
+            source=source,
+            words=(),
+            dictionary=dictionary,
+            model=search.choice,
+            subtitles=subtitles,
+            subtitle_options=times.reading,
+            vocabulary=vocabulary,
+            explain=True,
+            synonyms=synonyms,
+            calibration=search.calibration,
+            options=times.on(search.options(progress, stride)),
+            outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite),
+            failures=failures,
+            jobs=jobs,
+        )
+        _show_all(request, progress, to_screen)
 
 
-def _show_all(request: SpotRequest, to_screen: bool) -> None:
+def _show_all(request: SpotRequest, progress: Bars, to_screen: bool) -> None:
     from signspot.workflows.annotate import KnownWords
 
     records, failed, known, coverage = [], 0, KnownWords(0, 0, 0, 0), _Coverage()
-    with progress_bars() as progress:
-        for outcome in spot_files(request, progress):
-            progress.clear()
-            for remark in outcome.remarks:
-                warn(remark)
-            if outcome.failure is not None:
-                failed += 1
-                warn(str(outcome.failure))
-                continue
-            known = known + outcome.known_words if outcome.known_words is not None else known
-            records.append(_shown(outcome, to_screen, names_words=not request.is_batch))
-            coverage.add(outcome.annotated)
+    for outcome in spot_files(request):
+        progress.clear()
+        warn_all(outcome.remarks)
+        if outcome.failure is not None:
+            failed += 1
+            warn(str(outcome.failure))
+            continue
+        known = known + outcome.known_words if outcome.known_words is not None else known
+        records.append(_shown(outcome, to_screen, names_words=not request.is_batch))
+        coverage.add(outcome.annotated)
+    progress.clear()
     if to_screen:
         print_json(records if request.is_batch else records[0])
     else:
@@ -105,7 +105,7 @@ def _show_all(request: SpotRequest, to_screen: bool) -> None:
         for path in request.outputs.shared.values() if request.is_batch else ():
             typer.echo(one_line(f"wrote {path}"))
         if not request.outputs.paths:
-            typer.echo("where they are signed was not written: add --eaf, --vtt, --csv or --json")
+            typer.echo("results were not saved; add --eaf, --vtt, --csv or --json")
         if known.accuracy is not None:
             typer.echo(
                 f"{known.n} annotated signs near a subtitle that mentions them: {known.accuracy:.1%} localised, the "
@@ -170,10 +170,10 @@ class _Coverage:
 
 
 def _summary(annotated: Annotated) -> str:
-    said = f"{annotated.n_explained} of {len(annotated.mentions)} mentions explained"
+    said = f"found signs for {annotated.n_explained} of {len(annotated.mentions)} subtitle words"
     lag = annotated.lag
     if lag.lag_ms is None or lag.drift is None:
-        return f"{said}; too few to tell how far the subtitles are off"
-    side = "after" if lag.lag_ms >= 0 else "before"
-    where = f"signs {abs(lag.lag_ms) / 1000:.1f} s {side} the middle of their subtitles"
+        return f"{said}; too few to measure the lag of the subtitles"
+    side = "follows" if lag.lag_ms >= 0 else "leads"
+    where = f"signing {side} the subtitles by {abs(lag.lag_ms) / 1000:.1f} s"
     return f"{said}; {where}, drift {lag.drift * 60:+.3f} s a minute"

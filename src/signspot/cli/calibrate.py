@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -17,44 +16,19 @@ from signspot.cli.options import (
     DICTIONARY,
     JSON,
     LANGUAGE,
+    NO_STORE,
     STORE,
     STRIDE,
     TRUST,
-    default_store,
+    ReadingOptions,
     give_json,
-    grouped,
     say,
-    signer_box,
     warn_all,
 )
 from signspot.workflows.calibrate import RATES, CalibrateRequest, CalibrationReport, calibrate_file
 from signspot.workflows.spot import SpotOptions
 
 
-@dataclass(frozen=True, slots=True)
-class Seeing:
-    """How videos and dictionary clips are seen."""
-
-    language: str = LANGUAGE
-    stride: int = STRIDE
-    box: str | None = BOX
-    backend: str = BACKEND
-    device: str = DEVICE
-    store: Path | None = STORE
-    trust: bool = TRUST
-
-    def by(self, model: str) -> SpotOptions:
-        """What a search with a model is told."""
-        return SpotOptions(
-            stride=self.stride,
-            box=signer_box(self.box),
-            language=self.language,
-            isolated=not self.trust,
-            store=self.store or default_store(model),
-        )
-
-
-@grouped
 def calibrate(
     model: str = typer.Argument(metavar="MODEL", help="A name of `signspot models list`, or a .safetensors file."),
     corpus: Path = typer.Option(..., "--corpus", "-c", help="Videos with annotations: a folder, .csv or .json."),
@@ -77,29 +51,34 @@ def calibrate(
     ),
     json_target: Path | None = JSON,
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a calibration that exists."),
-    *,
-    seeing: Seeing,
+    language: str = LANGUAGE,
+    stride: int = STRIDE,
+    box: str | None = BOX,
+    backend: str = BACKEND,
+    device: str = DEVICE,
+    store: Path | None = STORE,
+    no_store: bool = NO_STORE,
+    trust: bool = TRUST,
 ) -> None:
     """Fit how probable a finding of MODEL is, on videos whose signs are annotated.
 
-    Nobody should calibrate on videos that the model learned from: it is surer of those than of any other.
+    Do not calibrate on the model's training videos; the probabilities would be too high.
     """
-    request = CalibrateRequest(
-        model=model,
-        backend=seeing.backend,
-        device=seeing.device,
-        corpus=corpus,
-        dictionary=dictionary,
-        split=split,
-        complete=complete,
-        method=method,
-        options=seeing.by(model),
-        out=out,
-        plot=plot,
-        overwrite=overwrite,
-    )
+    reading = ReadingOptions(model, backend, device, store, no_store, trust)
     with progress_bars() as progress:
-        report = calibrate_file(request, os.environ, progress)
+        request = CalibrateRequest(
+            model=reading.choice,
+            corpus=corpus,
+            dictionary=dictionary,
+            split=split,
+            complete=complete,
+            method=method,
+            options=SpotOptions(language=language, reading=reading.reading(progress, box=box, stride=stride)),
+            out=out,
+            plot=plot,
+            overwrite=overwrite,
+        )
+        report = calibrate_file(request, os.environ)
     warn_all(report.warnings)
     if not give_json(report.as_json(), json_target, overwrite=overwrite):
         _tell(report)
@@ -115,6 +94,8 @@ def _tell(report: CalibrationReport) -> None:
     held_out, fit = report.held_out, report.calibration.plain
     counted = {} if held_out is None else dict(zip(held_out.asked.tolist(), held_out.counted.tolist(), strict=True))
     for rate in (rate for rate in RATES if rate >= fit.lowest_rate):
-        said = f"; held out, {counted[rate]:.2g} were counted" if rate in counted else ""
-        typer.echo(f"{rate:g} false alarms an hour and word: presence from {fit.least_presence(rate):.1%}{said}")
+        said = f" (held-out data: {counted[rate]:.2g} observed)" if rate in counted else ""
+        typer.echo(
+            f"at {rate:g} false alarms per word and hour, require --presence {fit.least_presence(rate):.3f}{said}"
+        )
     say(f"wrote {report.path}")

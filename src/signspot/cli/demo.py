@@ -26,6 +26,7 @@ def demo(
 ) -> None:
     """Make a signing world, learn to spot signs in it, and find some that were never annotated: some minutes."""
     # torch takes seconds to load, and every command passes through here.
+    from signspot.embedding.model import Reading
     from signspot.workflows.demo import NOTE, DemoRequest, demonstrate, findings_note, next_commands
 
     typer.echo(f"{NOTE}\n")
@@ -36,8 +37,16 @@ def demo(
             progress.clear()
             typer.echo(f"[{time.monotonic() - began:4.0f} s] {line}")
 
-        request = DemoRequest(folder=folder, seed=seed, model=model, preset=preset, epochs=epochs, backend=backend)
-        result = demonstrate(request, progress, tell)
+        request = DemoRequest(
+            folder=folder,
+            seed=seed,
+            model=model,
+            preset=preset,
+            epochs=epochs,
+            backend=backend,
+            reading=Reading(progress=progress),
+        )
+        result = demonstrate(request, tell)
     _print_table(result)
     typer.echo(f"\n{findings_note(result.spotted)}")
     files = result.files

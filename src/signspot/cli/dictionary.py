@@ -8,6 +8,8 @@ from pathlib import Path
 import typer
 
 from signspot.cli.console import print_json, progress_bars
+from signspot.cli.options import JOBS, TRUST
+from signspot.embedding.model import Reading
 from signspot.errors import InputError, one_line
 from signspot.files.atomic import refuse_existing
 from signspot.files.json import write_json
@@ -44,7 +46,7 @@ def check_dictionary_command(
 ) -> None:
     """Open every clip; count words, variants and signers; name every clip that cannot be used."""
     with progress_bars() as progress:
-        result = check_dictionary(source, CheckOptions(full=not quick), progress)
+        result = check_dictionary(source, CheckOptions(full=not quick, reading=Reading(progress=progress)))
     _show(result, json_target, overwrite=overwrite)
     if words and json_target is None:
         for word, count in result.words:
@@ -77,7 +79,7 @@ def check_corpus_command(
 ) -> None:
     """Open every video and subtitle file; list what can be used and what cannot."""
     with progress_bars() as progress:
-        result = check_corpus(source, CheckOptions(full=full), progress)
+        result = check_corpus(source, CheckOptions(full=full, reading=Reading(progress=progress)))
     _show(result, json_target, overwrite=overwrite)
     _leave(result)
 
@@ -163,7 +165,7 @@ def _show(result: Check, json_target: Path | None, *, overwrite: bool = False) -
             for row in rows:
                 typer.echo(f"{title}: {row}")
         if not result.problems:
-            typer.echo(f"no problems found, {len(result.remarks)} to know" if result.remarks else "no problems found")
+            typer.echo(f"no problems, {len(result.remarks)} notes" if result.remarks else "no problems")
     else:
         record = dataclasses.asdict(result) | {"counts": dict(result.counts), "words": dict(result.words)}
         del record["listed"]
@@ -186,7 +188,8 @@ def build(
     signers_by_face: bool = typer.Option(
         False, "--signers-by-face", help="Group clips by face, for review (sensitive; needs the extra 'faces')."
     ),
-    trust: bool = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself."),
+    trust: bool = TRUST,
+    jobs: int = JOBS,
     json_target: Path | None = typer.Option(
         None, "--json", metavar="[F.json]", help="Give the result as JSON, on the screen or in F."
     ),
@@ -197,18 +200,19 @@ def build(
 
     The source is never changed. The same command again goes on where it was stopped.
     """
-    options = BuildOptions(
-        trim=None if no_trim else TrimOptions(margin=margin),
-        clips=clips,
-        link=link,
-        signers_by_face=signers_by_face,
-        isolated=not trust,
-        anew=anew,
-    )
     if json_target is not None and str(json_target) != "-":
         refuse_existing(json_target, overwrite=overwrite)  # before hours of work
     with progress_bars() as progress:
-        built = build_dictionary(source, folder, options, progress)
+        options = BuildOptions(
+            trim=None if no_trim else TrimOptions(margin=margin),
+            clips=clips,
+            link=link,
+            signers_by_face=signers_by_face,
+            reading=Reading(isolated=not trust, progress=progress),
+            anew=anew,
+            jobs=jobs,
+        )
+        built = build_dictionary(source, folder, options)
     if json_target is None:
         _show_built(built)
     else:
@@ -227,7 +231,7 @@ def _show_built(build: Build) -> None:
     typer.echo(f"trimmed from {build.frames / clips:.0f} to {build.kept_frames / clips:.0f} frames a clip on average")
     lines = (
         ("left out", "problems.csv", build.problems),
-        ("to know", "problems.csv", build.remarks),
+        ("note", "problems.csv", build.remarks),
         ("duplicate", "duplicates.csv", build.duplicates),
     )
     for title, file, rows in lines:

@@ -11,8 +11,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from signspot.cli.console import progress_bars
-from signspot.cli.options import STRIDE, TRUST, default_store, give_json, grouped, refuse_json, say
+from signspot.cli.console import Bars, progress_bars
+from signspot.cli.options import STORE, STRIDE, TRUST, default_store, give_json, grouped, refuse_json, say
+from signspot.domain.time import Progress
+from signspot.embedding.model import Reading
 from signspot.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,11 +41,10 @@ class TestSet:
         None, "--dictionary", "-d", metavar="DIR", help="Its clips; beside --test: says which words share a sign."
     )
     corpus_split: str = typer.Option("test", "--corpus-split", metavar="NAME", help="Which videos of the corpus.")
-    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors are kept (default: cache).")
+    store: Path | None = STORE
     trust: bool = TRUST
 
-    @property
-    def files(self) -> TestFiles:
+    def files(self, progress: Progress) -> TestFiles:
         """Where it is."""
         from signspot.workflows.evaluate import TestFiles
 
@@ -52,8 +53,11 @@ class TestSet:
             corpus=self.corpus,
             dictionary=self.dictionary,
             corpus_split=self.corpus_split,
-            store=None if self.test is not None else self.store or default_store(""),
-            isolated=not self.trust,
+            reading=Reading(
+                store=None if self.test is not None else self.store or default_store(""),
+                isolated=not self.trust,
+                progress=progress,
+            ),
         )
 
 
@@ -108,16 +112,17 @@ def evaluate(
     from signspot.evaluation.intervals import BootstrapOptions
     from signspot.workflows.evaluate import TRUTH, EvaluationRequest
 
-    request = EvaluationRequest(
-        model=_named(model, TRUTH if truth else ""),
-        which=cast("WhichModel", checkpoint),
-        files=test_set.files,
-        protocol=rules.choice,
-        spotting=spotting,
-        bootstrap=BootstrapOptions(seed=seed),
-        seed=seed,
-    )
-    _run(request, out, json_target, overwrite=overwrite)
+    with progress_bars() as bars:
+        request = EvaluationRequest(
+            model=_named(model, TRUTH if truth else ""),
+            which=cast("WhichModel", checkpoint),
+            files=test_set.files(bars),
+            protocol=rules.choice,
+            spotting=spotting,
+            bootstrap=BootstrapOptions(seed=seed),
+            seed=seed,
+        )
+        _run(request, bars, out, json_target, overwrite=overwrite)
 
 
 def _named(model: str, truth: str) -> str:
@@ -127,18 +132,20 @@ def _named(model: str, truth: str) -> str:
     return model or truth
 
 
-def _run(request: EvaluationRequest, out: Path | None, json_target: Path | None, *, overwrite: bool) -> None:
+def _run(
+    request: EvaluationRequest, bars: Bars, out: Path | None, json_target: Path | None, *, overwrite: bool
+) -> None:
     from signspot.workflows.evaluate import evaluate as evaluate_model
     from signspot.workflows.evaluate_report import refuse_evaluation_folder, write_evaluation
 
     if out is not None:
         refuse_evaluation_folder(out, overwrite=overwrite)
     refuse_json(json_target, overwrite=overwrite)
-    with progress_bars() as bars:
-        result = evaluate_model(request, bars)
-        if out is not None:
-            bars("drawing", 0, None)
-            write_evaluation(result, out, overwrite=overwrite)
+    result = evaluate_model(request)
+    if out is not None:
+        bars("drawing", 0, None)
+        write_evaluation(result, out, overwrite=overwrite)
+    bars.clear()
     if not give_json(result.as_json(), json_target, overwrite=overwrite):
         _print(result)
         if out is not None:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
 
 from signspot.cli.console import progress_bars
 from signspot.cli.options import (
-    BACKEND,
-    DEVICE,
     JSON,
-    MODEL,
-    NO_STORE,
     OVERWRITE,
-    STORE,
-    TRUST,
-    default_store,
+    ReadingOptions,
     give_json,
     grouped,
     refuse_json,
     say,
     warn_all,
 )
-from signspot.embedding.entries import SignModel
 from signspot.errors import InputError
 from signspot.files.atomic import refuse_folder
 from signspot.spotting.friends import FriendOptions, Relation
@@ -40,58 +32,39 @@ from signspot.workflows.friends import (
 _SHOWN = 10  # pairs of a relation on the screen
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """How signs are compared, and when two count as one form."""
-
-    model: str = MODEL
-    backend: str = BACKEND
-    device: str = DEVICE
+@grouped
+def friends(
+    first: Path = typer.Argument(metavar="DICTIONARY", help="A dictionary of one sign language."),
+    second: Path = typer.Argument(metavar="OTHER", help="A dictionary of another."),
+    out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Table, picture and page, in a new folder."),
     closeness: float | None = typer.Option(
         None,
         "--closeness",
         help="How far beyond what is usual a cosine must lie (-2 to 2).",
         show_default="0.25 for landmark-v1, 0.5 for others",
-    )
-
-    def on(self, request: FriendsRequest) -> FriendsRequest:
-        """A comparison of this kind; refuses what is out of range."""
-        if self.closeness is not None and not -2 <= self.closeness <= 2:
-            raise InputError("--closeness", f"{self.closeness} is out of range", "give a number from -2 to 2")
-        return replace(
-            request,
-            model=replace(request.model, name=self.model, backend=self.backend, device=self.device),
-            options=None if self.closeness is None else FriendOptions(least_closeness=self.closeness),
-        )
-
-
-@grouped
-def friends(
-    likeness: Likeness,
-    first: Path = typer.Argument(metavar="DICTIONARY", help="A dictionary of one sign language."),
-    second: Path = typer.Argument(metavar="OTHER", help="A dictionary of another."),
-    out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Table, picture and page, in a new folder."),
-    store: Path | None = STORE,
-    no_store: bool = NO_STORE,
+    ),
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
-    trust: bool = TRUST,
+    *,
+    how: ReadingOptions,
 ) -> None:
     """Find words of two languages with the same form: cognates, and false friends, which mean something else.
 
     Words that both have, but sign differently, are listed too. The closest come first.
     """
-    kept = None if no_store else store or default_store(likeness.model)
-    asked = FriendsRequest(first=first, second=second, model=SignModel(isolated=not trust), store=kept)
-    request = likeness.on(asked)
+    if closeness is not None and not -2 <= closeness <= 2:
+        raise InputError("--closeness", f"{closeness} is out of range", "use -2 to 2")
+    options = None if closeness is None else FriendOptions(least_closeness=closeness)
     refuse_json(json_target, overwrite=overwrite)
     if out is not None:
         refuse_folder(out, OWN_FILES, overwrite=overwrite)
     written: tuple[Path, ...] = ()
     with progress_bars() as progress:
-        found = compare_dictionaries(request, progress)
+        reading = how.reading(progress)
+        request = FriendsRequest(first=first, second=second, model=how.choice, options=options, reading=reading)
+        found = compare_dictionaries(request)
         if out is not None:
-            written = write_comparison(found, out, isolated=not trust, overwrite=overwrite, progress=progress)
+            written = write_comparison(found, out, reading, overwrite=overwrite)
     warn_all(found.warnings)
     if not give_json(friends_record(found), json_target, overwrite=overwrite):
         _say_found(found, written)

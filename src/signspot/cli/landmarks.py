@@ -7,11 +7,14 @@ from pathlib import Path
 import typer
 
 from signspot.cli.console import print_json, progress_bars, warn
-from signspot.cli.options import BOX, FAILURES_FOUND, TRUST, signer_box
-from signspot.embedding.landmarks import Landmarked, LandmarkRequest, landmark_files
+from signspot.cli.options import BOX, FAILURES, FAILURES_FOUND, JOBS, TRUST, signer_box, warn_all
+from signspot.domain.recordings import Episode
+from signspot.embedding.model import Reading
 from signspot.errors import one_line
 from signspot.files.atomic import refuse_existing
 from signspot.files.json import write_json
+from signspot.workflows.batch import Finished
+from signspot.workflows.landmarks import Landmarked, LandmarkRequest, landmark_files
 
 
 def landmarks(
@@ -23,6 +26,8 @@ def landmarks(
         None, "--json", metavar="[F.json]", help="Give the result as JSON, on the screen or in F."
     ),
     overwrite: bool = typer.Option(False, "--overwrite", help="Find again what is there, and replace F.json."),
+    jobs: int = JOBS,
+    failures: Path = FAILURES,
 ) -> None:
     """Find body and hands in every frame and write them as .pose files (needs the extra 'pose').
 
@@ -30,37 +35,42 @@ def landmarks(
     """
     if json_target is not None and str(json_target) != "-":
         refuse_existing(json_target, overwrite=overwrite)  # before hours of work
-    request = LandmarkRequest(
-        sources=tuple(videos), out=out, box=signer_box(box), isolated=not trust, overwrite=overwrite
-    )
-    done: list[Landmarked] = []
+    done: list[Finished[Episode, Landmarked]] = []
     with progress_bars() as progress:
-        for one in landmark_files(request, progress):
+        request = LandmarkRequest(
+            sources=tuple(videos),
+            out=out,
+            reading=Reading(isolated=not trust, box=signer_box(box), progress=progress),
+            overwrite=overwrite,
+            jobs=jobs,
+            failures=failures,
+        )
+        started = landmark_files(request)
+        warn_all(started.remarks)
+        for one in started.outcomes:
             progress.clear()
             done.append(one)
-            for remark in one.remarks:
-                warn(remark)
             _show(one, quietly=json_target is not None)
     if json_target is not None:
         records = [_record(one) for one in done]
         print_json(records) if str(json_target) == "-" else write_json(records, json_target, overwrite=overwrite)
     failed = sum(one.failure is not None for one in done)
     if failed:
-        warn(f"{failed} of {len(done)} videos failed")
+        warn(f"{failed} of {len(done)} videos failed: see {failures}")
         raise typer.Exit(FAILURES_FOUND)
 
 
-def _show(one: Landmarked, *, quietly: bool) -> None:
-    if one.failure is not None:
+def _show(one: Finished[Episode, Landmarked], *, quietly: bool) -> None:
+    if one.result is None:
         warn(str(one.failure))
         return
-    if one.made is not None:
-        nobody = "" if one.made.pose_share else "nobody was found in it: commands that use the file will find nothing"
-        for message in (*one.made.remarks.warnings, one.made.remarks.partial, nobody):
+    if (made := one.result.made) is not None:
+        nobody = "" if made.pose_share else "nobody was found in it: commands that use the file will find nothing"
+        for message in (*made.remarks.warnings, made.remarks.partial, nobody):
             if message:
-                warn(f"{one.video}: {message}")
+                warn(f"{one.item.video}: {message}")
     if not quietly:
-        typer.echo(one_line(f"{one.file}: {_summary(one)}"))
+        typer.echo(one_line(f"{one.result.file}: {_summary(one.result)}"))
 
 
 def _summary(one: Landmarked) -> str:
@@ -70,12 +80,12 @@ def _summary(one: Landmarked) -> str:
     return f"{frames} frames, body in {pose:.0%}, hands in {hands:.0%}"
 
 
-def _record(one: Landmarked) -> dict[str, object]:
-    made = one.made
+def _record(one: Finished[Episode, Landmarked]) -> dict[str, object]:
+    made = None if one.result is None else one.result.made
     return {
-        "video": str(one.video),
-        "file": str(one.file) if one.failure is None else None,
-        "was_there": made is None and one.failure is None,
+        "video": str(one.item.video),
+        "file": None if one.result is None else str(one.result.file),
+        "was_there": one.result is not None and made is None,
         "frames": None if made is None else len(made.signer.track.axis),
         "pose_share": None if made is None else round(made.pose_share, 4),
         "hand_share": None if made is None else round(made.hand_share, 4),

@@ -11,24 +11,17 @@ from rich.text import Text
 
 from signspot.cli.console import progress_bars
 from signspot.cli.options import (
-    BACKEND,
     BOX,
-    DEVICE,
     JSON,
-    MODEL,
-    NO_STORE,
     OVERWRITE,
-    STORE,
     THRESHOLD,
-    TRUST,
-    default_store,
+    ReadingOptions,
     give_json,
+    grouped,
     refuse_json,
     say,
-    signer_box,
     warn_all,
 )
-from signspot.embedding.entries import SignModel
 from signspot.errors import InputError, one_line
 from signspot.files.atomic import refuse_existing
 from signspot.workflows.lookup import (
@@ -51,21 +44,18 @@ _DICTIONARY = typer.Option(
 )
 
 
+@grouped
 def lookup(
     recording: Path = typer.Argument(metavar="CLIP", help="A recording of one sign, up to 20 s."),
     dictionary: Path | None = _DICTIONARY,
-    model: str = MODEL,
-    backend: str = BACKEND,
-    device: str = DEVICE,
     count: int = typer.Option(6, "--count", min=1, max=100, help="How many words to show."),
     threshold: float | None = THRESHOLD,
     box: str | None = BOX,
-    store: Path | None = STORE,
-    no_store: bool = NO_STORE,
     sheet: Path | None = typer.Option(None, "--sheet", metavar="F.png", help="Picture of the recording and the words."),
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
-    trust: bool = TRUST,
+    *,
+    how: ReadingOptions,
 ) -> None:
     """Name the words whose dictionary clips look most like a recording of one sign.
 
@@ -74,25 +64,17 @@ def lookup(
     kept.
     """
     if threshold is not None and not -1 <= threshold <= 1:
-        raise InputError("--threshold", f"{threshold} is no cosine", "give a number from -1 to 1")
+        raise InputError("--threshold", f"{threshold} is out of range", "use -1 to 1")
     refuse_json(json_target, overwrite=overwrite)
     if sheet is not None:
         refuse_existing(sheet, overwrite=overwrite)
-    request = LookupRequest(
-        recording=recording,
-        dictionary=dictionary,
-        model=SignModel(name=model, backend=backend, device=device, isolated=not trust),
-        options=LookupOptions(
-            count=count,
-            threshold=threshold,
-            box=signer_box(box),
-            store=None if no_store else store or default_store(model),
-        ),
-    )
     with progress_bars() as progress:
-        found = lookup_file(request, progress)
+        reading = how.reading(progress, box=box)
+        options = LookupOptions(count=count, threshold=threshold, reading=reading)
+        request = LookupRequest(recording=recording, dictionary=dictionary, model=how.choice, options=options)
+        found = lookup_file(request)
         drawn = (sheet is not None and not found.faults) and write_lookup_sheet(
-            found, sheet, isolated=not trust, overwrite=overwrite, progress=progress
+            found, sheet, reading, overwrite=overwrite
         )
     warn_all((*found.warnings, *found.doubts, *(f"nothing was looked up: {fault}" for fault in found.faults)))
     is_given = give_json(lookup_record(found), json_target, overwrite=overwrite)

@@ -14,7 +14,7 @@ from signspot.cli.options import (
     JSON,
     OVERWRITE,
     RIGHTS_CLEARED,
-    Comparing,
+    SearchOptions,
     counted,
     give_json,
     grouped,
@@ -59,7 +59,7 @@ def find(
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
     *,
-    comparing: Comparing,
+    search: SearchOptions,
 ) -> None:
     """Find a word in footage and write the best examples as clips, a table and a picture.
 
@@ -68,7 +68,6 @@ def find(
     """
     refuse_json(json_target, overwrite=overwrite)
     refuse_folder(out, OWN_FILES, overwrite=overwrite)
-    request = comparing.footage(source, word, dictionary, subtitles)
     options = MineOptions(
         out=out,
         diversity=Diversity(count=count, per_video=per_video),
@@ -78,7 +77,7 @@ def find(
         overwrite=overwrite,
     )
     with progress_bars() as progress:
-        mined = mine_word(request, options, progress)
+        mined = mine_word(search.footage(source, word, dictionary, subtitles, progress), options)
     warn_all((*mined.warnings, *(str(failed.failure) for failed in mined.failures)))
     if not give_json(mined_record(mined), json_target, overwrite=overwrite):
         _show(mined)

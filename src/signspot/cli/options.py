@@ -17,7 +17,9 @@ import typer
 
 from signspot.cli.console import print_json, warn
 from signspot.domain.recordings import SignerBox
-from signspot.embedding.model import COLOUR_MODEL
+from signspot.domain.time import Progress
+from signspot.embedding.model import COLOUR_MODEL, Reading, Views
+from signspot.embedding.zoo import ModelChoice
 from signspot.errors import EnvironmentProblem, InputError, one_line
 from signspot.files.atomic import refuse_existing
 from signspot.files.json import write_json
@@ -84,6 +86,7 @@ JSON = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the scree
 OVERWRITE = typer.Option(False, "--overwrite", help="Replace outputs that exist.")
 STRIDE = typer.Option(1, "--stride", min=1, help="Frames between two windows.")
 FAILURES = typer.Option(Path("failures.jsonl"), "--failures", help="Where a batch lists what failed.")
+JOBS = typer.Option(1, "--jobs", "-j", min=1, help="Processes that work at once on several recordings.")
 VOCABULARY = typer.Option(
     None,
     "--vocabulary",
@@ -126,41 +129,74 @@ def signer_box(text: str | None) -> SignerBox | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparing:
-    """How videos are compared with a dictionary: the options of every command that searches videos."""
+class ModelOptions:
+    """Which model, and where it runs."""
 
     model: str = MODEL
     backend: str = BACKEND
     device: str = DEVICE
-    threshold: float | None = THRESHOLD
-    box: str | None = BOX
-    language: str = LANGUAGE
+
+    @property
+    def choice(self) -> ModelChoice:
+        return ModelChoice(name=self.model, backend=self.backend, device=self.device)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions(ModelOptions):
+    """How recordings are read, and where their vectors are kept."""
+
     store: Path | None = STORE
     no_store: bool = NO_STORE
     trust: bool = TRUST
 
-    @property
-    def options(self) -> SpotOptions:
-        """What a search is told."""
+    def reading(self, progress: Progress, *, box: str | None = None, stride: int = 1) -> Reading:
+        """The one context that a command passes on."""
+        store = None if self.no_store else self.store or default_store(self.model)
+        return Reading(store=store, isolated=not self.trust, box=signer_box(box), stride=stride, progress=progress)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions(ReadingOptions):
+    """How videos are compared with a dictionary: the options of every command that searches videos."""
+
+    threshold: float | None = THRESHOLD
+    presence: float | None = typer.Option(
+        None, "--presence", help="Instead of a threshold: the lowest probability (0 to 1) of a calibrated model."
+    )
+    false_alarms: str | None = typer.Option(
+        None,
+        "--false-alarms",
+        metavar="N/h",
+        help="Instead of a threshold: the false alarms you accept per word and hour of video, e.g. 1/h.",
+    )
+    calibration: Path | None = typer.Option(
+        None, "--calibration", help="Of `signspot calibrate` (default: the one kept for the model)."
+    )
+    box: str | None = BOX
+    language: str = LANGUAGE
+
+    def options(self, progress: Progress, stride: int = 1) -> SpotOptions:
+        """The rules of a search."""
         return SpotOptions(
             threshold=self.threshold,
-            box=signer_box(self.box),
+            least_presence=self.presence,
+            false_alarms=alarm_rate(self.false_alarms),
             language=self.language,
-            isolated=not self.trust,
-            store=None if self.no_store else self.store or default_store(self.model),
+            reading=self.reading(progress, box=self.box, stride=stride),
         )
 
-    def footage(self, source: Path, word: str, dictionary: Path, subtitles: Path | None) -> FootageRequest:
+    def footage(
+        self, source: Path, word: str, dictionary: Path, subtitles: Path | None, progress: Progress
+    ) -> FootageRequest:
         """The search for one word in footage."""
         return FootageRequest(
             source=source,
             word=word,
             dictionary=dictionary,
-            model=self.model,
-            backend=self.backend,
-            device=self.device,
+            model=self.choice,
             subtitles=subtitles,
-            options=self.options,
+            calibration=self.calibration,
+            options=self.options(progress),
         )
 
 
@@ -208,7 +244,7 @@ class SubtitleTimes:
 
     shift: float = typer.Option(0.0, "--shift", metavar="SECONDS", help="Move the subtitles later (or earlier: -2.5).")
     drift: float = typer.Option(1.0, "--drift", metavar="FACTOR", help="Stretch subtitle times, such as 1.001.")
-    padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="Search so far around a subtitle, too.")
+    padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="Search this far around a subtitle, too.")
     encoding: str = typer.Option("", "--encoding", help="Of the subtitles, such as windows-1252, if not recognised.")
 
     @property
@@ -222,26 +258,11 @@ class SubtitleTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Sureness:
-    """How sure a finding must be, besides the threshold of its cosine."""
-
-    presence: float | None = typer.Option(None, "--presence", help="Or the lowest probability (0 to 1).")
-    false_alarms: str | None = typer.Option(
-        None, "--false-alarms", metavar="N/h", help="Or as many as give so many false alarms an hour and word: 1/h."
-    )
-    calibration: Path | None = typer.Option(None, "--calibration", help="Of `signspot calibrate`; found by itself.")
-
-    def on(self, options: SpotOptions) -> SpotOptions:
-        """A search that is so sure."""
-        return replace(options, least_presence=self.presence, false_alarms=alarm_rate(self.false_alarms))
-
-
-@dataclass(frozen=True, slots=True)
-class Looking:
+class MatchOptions:
     """How thoroughly `spot` looks, and what counts as the same sign."""
 
     mirror: bool = typer.Option(False, "--mirror", help="Also signs of the other hand: dictionary clips mirrored.")
-    rates: str = typer.Option("", "--rates", metavar="R,R", help="Also clips so many times as fast: 0.7,1.4.")
+    rates: str = typer.Option("", "--rates", metavar="R,R", help="Also clips at other speeds, e.g. 0.7,1.4.")
     whole_windows: bool = typer.Option(False, "--whole-windows", help="Findings last 16 frames, not as the sign does.")
     stride: int = STRIDE
     quick: bool = typer.Option(
@@ -255,10 +276,8 @@ class Looking:
         """A search that looks so."""
         return replace(
             options,
-            mirror=self.mirror,
-            rates=_numbers(self.rates),
+            views=Views(mirror=self.mirror, rates=_numbers(self.rates)),
             refine=not self.whole_windows,
-            stride=self.stride,
             quick=self.quick,
         )
 
@@ -330,7 +349,7 @@ def alarm_rate(text: str | None) -> float | None:
     except ValueError:
         rate = -1.0
     if not 0 < rate < 1e9:
-        raise InputError("--false-alarms", f"{text!r} is no number an hour", "give one such as 1/h or 0.2/h")
+        raise InputError("--false-alarms", f"{text!r} is not a number per hour", "write 1/h or 0.2/h")
     return rate
 
 
@@ -338,4 +357,4 @@ def _numbers(text: str) -> tuple[float, ...]:
     try:
         return tuple(float(part) for part in text.split(",") if part.strip())
     except ValueError as error:
-        raise InputError("--rates", f"{text!r} is no list of numbers", "give speeds such as 0.7,1.4") from error
+        raise InputError("--rates", f"{text!r} is not a list of numbers", "write speeds such as 0.7,1.4") from error

@@ -6,25 +6,26 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.console import print_answer, print_json, progress_bars, warn, warn_of
+from signspot.cli.console import Bars, print_answer, print_json, progress_bars, warn, warn_of
 from signspot.cli.options import (
     FAILURES,
     FAILURES_FOUND,
+    JOBS,
     JSON,
     OVERWRITE,
     STANDARD_OUTPUT,
     VOCABULARY,
-    Comparing,
-    Looking,
+    MatchOptions,
+    SearchOptions,
     SpotFiles,
     SubtitleTimes,
-    Sureness,
     grouped,
+    warn_all,
 )
 from signspot.errors import one_line
-from signspot.workflows.batch import Outcome, SpotRequest, spot_files
 from signspot.workflows.outputs import Outputs
 from signspot.workflows.spot import read_words
+from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 
 
 @grouped
@@ -45,11 +46,11 @@ def spot(
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
     failures: Path = FAILURES,
+    jobs: int = JOBS,
     *,
     times: SubtitleTimes,
-    comparing: Comparing,
-    sureness: Sureness,
-    looking: Looking,
+    search: SearchOptions,
+    match: MatchOptions,
     files: SpotFiles,
 ) -> None:
     """Say whether and where each WORD is signed, and which dictionary entry it matches best.
@@ -57,41 +58,40 @@ def spot(
     With a folder of videos, a table holds all of them, and every other output is a folder that gets one file per video.
     """
     to_screen = json_target == STANDARD_OUTPUT
-    request = SpotRequest(
-        source=source,
-        words=(*(words or ()), *(read_words(words_file) if words_file is not None else ())),
-        queries=tuple(query or ()),
-        calibration=sureness.calibration,
-        dictionary=dictionary,
-        model=comparing.model,
-        backend=comparing.backend,
-        device=comparing.device,
-        subtitles=subtitles,
-        subtitle_options=times.reading,
-        vocabulary=vocabulary,
-        options=looking.on(sureness.on(times.on(comparing.options))),
-        outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite),
-        failures=failures,
-    )
-    _show_all(request, to_screen)
-
-
-def _show_all(request: SpotRequest, to_screen: bool) -> None:
-    records, failed, total = [], 0, 0
     with progress_bars() as progress:
-        for outcome in spot_files(request, progress):
-            progress.clear()
-            total += 1
-            for remark in outcome.remarks:
-                warn(remark)
-            if outcome.failure is not None:
-                failed += 1
-                warn(str(outcome.failure))
-            elif outcome.answer is not None and to_screen:
-                records.append(outcome.record)
-                warn_of(outcome.answer)
-            else:
-                _show(outcome, request)
+        request = SpotRequest(
+            source=source,
+            words=(*(words or ()), *(read_words(words_file) if words_file is not None else ())),
+            queries=tuple(query or ()),
+            calibration=search.calibration,
+            dictionary=dictionary,
+            model=search.choice,
+            subtitles=subtitles,
+            subtitle_options=times.reading,
+            vocabulary=vocabulary,
+            options=match.on(times.on(search.options(progress, match.stride))),
+            outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite),
+            failures=failures,
+            jobs=jobs,
+        )
+        _show_all(request, progress, to_screen)
+
+
+def _show_all(request: SpotRequest, progress: Bars, to_screen: bool) -> None:
+    records, failed, total = [], 0, 0
+    for outcome in spot_files(request):
+        progress.clear()
+        total += 1
+        warn_all(outcome.remarks)
+        if outcome.failure is not None:
+            failed += 1
+            warn(str(outcome.failure))
+        elif outcome.answer is not None and to_screen:
+            records.append(outcome.record)
+            warn_of(outcome.answer)
+        else:
+            _show(outcome, request)
+    progress.clear()
     if to_screen:
         print_json(records if request.is_batch else records[0])
     elif request.is_batch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.cli.console import Bars, print_json, progress_bars
-from signspot.cli.options import default_store
+from signspot.cli.options import BACKEND, DEVICE, NO_STORE, STORE, TRUST, default_store
 from signspot.domain.time import clock
-from signspot.embedding.zoo import model_path
+from signspot.embedding.model import Reading, trunk_of
+from signspot.embedding.zoo import load_model, model_path
 from signspot.errors import InputError, one_line
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ _SET = typer.Option([], "--set", metavar="KEY=VALUE", help="Change an option of 
 _RESUME = typer.Option(False, "--resume", help="Continue a run that was interrupted.")
 _OVERWRITE = typer.Option(False, "--overwrite", help="Begin again in the folder of an older run.")
 _SAVE = typer.Option(5.0, "--save-minutes", min=0.0, help="Save the state this often inside an epoch.")
-_TRUST = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself.")
 
 
 @app.command("split")
@@ -87,30 +87,32 @@ def material_command(
     ),
     language: str = typer.Option("en", "--language", help="Written language of the subtitles."),
     padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="How far a passage reaches around a cue."),
-    backend: str = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16."),
-    device: str = typer.Option("cpu", "--device", help="cpu or cuda."),
-    store: Path | None = typer.Option(None, "--store", metavar="DIR", help="Where vectors are kept (default: cache)."),
-    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing: an interrupted run begins anew."),
+    backend: str = BACKEND,
+    device: str = DEVICE,
+    store: Path | None = STORE,
+    no_store: bool = NO_STORE,
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace material that exists."),
-    trust: bool = _TRUST,
+    trust: bool = TRUST,
 ) -> None:
     """Make what the embedding is trained on or tested with: passages, and the vectors of a trunk. Run again after an
     interruption: vectors that are kept are not computed again."""
     from signspot.learning.material import PassageOptions
-    from signspot.workflows.train import MaterialFiles, MaterialOptions, load_trunk, write_training_material
+    from signspot.workflows.train import MaterialFiles, MaterialOptions, write_training_material
 
     files = MaterialFiles(
         corpus=corpus,
         dictionary=dictionary,
         out=out,
-        store=None if no_store else store or default_store(""),
         wordnet=_wordnet(synonyms),
         overwrite=overwrite,
     )
     passages = PassageOptions(language=language, padding_ms=round(1000 * padding))
-    options = MaterialOptions(split=split, passages=passages, isolated=not trust)
+    kept = None if no_store else store or default_store("")
     with progress_bars() as bars:
-        made = write_training_material(files, load_trunk(trunk, backend=backend, device=device), options, bars)
+        reading = Reading(store=kept, isolated=not trust, progress=bars)
+        model = load_model(trunk, backend=backend, device=device)
+        options = MaterialOptions(split=split, passages=passages, reading=reading)
+        made = write_training_material(files, trunk_of(model), options)
     for line in made.lines():
         _tell(line)
     _tell(f"wrote {out}")
@@ -163,7 +165,7 @@ def trunk_command(
     cache: Path | None = typer.Option(
         None, "--cache", metavar="DIR", help="Cached frames or landmarks (default: RUN-frames)."
     ),
-    trust: bool = _TRUST,
+    trust: bool = TRUST,
     changes: list[str] = _SET,
     resume: bool = _RESUME,
     overwrite: bool = _OVERWRITE,
@@ -180,7 +182,6 @@ def trunk_command(
         out=out,
         split=split,
         cache=cache,
-        isolated=not trust,
         changes=tuple(changes),
         start=_start(resume=resume, overwrite=overwrite),
     )
@@ -194,7 +195,8 @@ def trunk_command(
             bars(f"{moment.stage}, epoch {moment.epoch + 1} of {moment.epochs}", moment.step, moment.steps)
 
         controls = TrunkControls(progress=show, save_seconds=60 * save_minutes)
-        trained = train_trunk_on(request, controls, tell=_tell, progress=bars)
+        reading = Reading(isolated=not trust, progress=bars)
+        trained = train_trunk_on(replace(request, reading=reading), controls, tell=_tell)
     _show(trained)
 
 

@@ -17,7 +17,7 @@ from signspot.cli.options import (
     JSON,
     OVERWRITE,
     RIGHTS_CLEARED,
-    Comparing,
+    SearchOptions,
     counted,
     give_json,
     grouped,
@@ -37,7 +37,7 @@ from signspot.workflows.variants import (
     write_variants,
 )
 
-_ONLY_CANDIDATES = "look at them before you believe them: on made-up signing two of three candidates are something else"
+_ONLY_CANDIDATES = "check each one: on synthetic data two of three candidates are wrong"
 
 
 @grouped
@@ -57,7 +57,7 @@ def variants(
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
     *,
-    comparing: Comparing,
+    search: SearchOptions,
 ) -> None:
     """Say which variant of WORD is used, by video, signer, region and minute.
 
@@ -67,15 +67,14 @@ def variants(
     refuse_json(json_target, overwrite=overwrite)
     if out is not None:
         refuse_variant_folder(out, overwrite=overwrite)
-    request = comparing.footage(source, word, dictionary, subtitles)
     with progress_bars() as progress:
-        report = find_variants(request, VariantOptions(alike=alike, fewest=fewest), progress)
-        files = None
+        request = search.footage(source, word, dictionary, subtitles, progress)
+        report = find_variants(request, VariantOptions(alike=alike, fewest=fewest))
+        written: tuple[Path, ...] = ()
         if out is not None:
-            files = VariantFiles(
-                out, date.today(), rights_cleared=rights_cleared, isolated=not comparing.trust, overwrite=overwrite
-            )
-        written = () if files is None else write_variants(report, files, progress)
+            reading = request.options.reading
+            files = VariantFiles(out, date.today(), rights_cleared, reading, overwrite)
+            written = write_variants(report, files)
     warn_all((*report.warnings, *(str(failed.failure) for failed in report.failures)))
     if not give_json(variant_record(report), json_target, overwrite=overwrite):
         _show(report)

@@ -141,7 +141,7 @@ class Entry:
     entry_id: str
     word: Word
     variant: str = ""  # which form of the word's sign; "" where the source does not say
-    video: Path | None = None  # None: only stored features are at hand
+    video: Path | None = None  # None: only a stored vector is at hand
     signer: Signer | None = None
     language: str = ""  # of the signing, such as bfi, ase
     region: str = ""
@@ -149,6 +149,7 @@ class Entry:
     rights: Rights = field(default_factory=Rights)
     kept: FrameSpan | None = None  # the frames of the video that show the sign; None: all
     box: SignerBox | None = None  # where the signer is; None: not known
+    features: Path | None = field(default=None, compare=False)  # holds the vector of an entry without a video
 
     def __post_init__(self) -> None:
         if not self.entry_id:

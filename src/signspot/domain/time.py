@@ -25,6 +25,10 @@ Progress = Callable[[str, float, float | None], None]  # what is going on, how m
 MediaProgress = Callable[[float, float | None], None]  # called with media time done and, if known, expected, both in ms
 
 
+def silent(step: str, done: float, total: float | None) -> None:
+    """Report no progress."""
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class FrameSpan:
     """The frames start, start + 1, ... stop - 1.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +69,7 @@ class WindowGrid:
 class EmbeddingTrack:
     """The embeddings of one video, one row per window.
 
-    A row that could not be embedded may be zero or not finite: comparing ignores it (see spotting.similarity). Vectors
+    A row that could not be embedded may be zero or not finite: comparing ignores it (see spotting.search). Vectors
     of a trunk, before the head, have any length and are not compared. Long tracks are memory maps of a file.
     """
 
@@ -177,39 +176,92 @@ class FrameShape:
             raise ValueError("signer_box needs keep_aspect: a recording without a box must look like one with it")
 
 
-class Embedder(Protocol):
-    """Turns clips into unit vectors: f of Paper 3.1. The one seam between pixels and numbers."""
+# The points of a body and of a hand, by the names that MediaPipe gives them, and landmarks that know their picture.
+#
+# A frame is 258 numbers: pose 33 x (x, y, z, visibility), left hand 21 x (x, y, z), right hand 21 x (x, y, z). x and y
+# are fractions of the picture's width and height, z is in picture widths. What was not found is zero.
+
+
+POSE_POINTS = (
+    "NOSE", "LEFT_EYE_INNER", "LEFT_EYE", "LEFT_EYE_OUTER", "RIGHT_EYE_INNER", "RIGHT_EYE", "RIGHT_EYE_OUTER",
+    "LEFT_EAR", "RIGHT_EAR", "MOUTH_LEFT", "MOUTH_RIGHT", "LEFT_SHOULDER", "RIGHT_SHOULDER", "LEFT_ELBOW",
+    "RIGHT_ELBOW", "LEFT_WRIST", "RIGHT_WRIST", "LEFT_PINKY", "RIGHT_PINKY", "LEFT_INDEX", "RIGHT_INDEX",
+    "LEFT_THUMB", "RIGHT_THUMB", "LEFT_HIP", "RIGHT_HIP", "LEFT_KNEE", "RIGHT_KNEE", "LEFT_ANKLE", "RIGHT_ANKLE",
+    "LEFT_HEEL", "RIGHT_HEEL", "LEFT_FOOT_INDEX", "RIGHT_FOOT_INDEX",
+)  # fmt: skip
+_FINGERS = ("INDEX_FINGER", "MIDDLE_FINGER", "RING_FINGER", "PINKY")
+HAND_POINTS = (
+    "WRIST",
+    *(f"THUMB_{joint}" for joint in ("CMC", "MCP", "IP", "TIP")),
+    *(f"{finger}_{joint}" for finger in _FINGERS for joint in ("MCP", "PIP", "DIP", "TIP")),
+)
+POSE_LIMBS = (
+    (0, 1), (0, 4), (1, 2), (2, 3), (3, 7), (4, 5), (5, 6), (6, 8), (9, 10), (11, 12), (11, 13), (11, 23), (12, 14),
+    (12, 24), (13, 15), (14, 16), (15, 17), (15, 19), (15, 21), (16, 18), (16, 20), (16, 22), (17, 19), (18, 20),
+    (23, 24), (23, 25), (24, 26), (25, 27), (26, 28), (27, 29), (27, 31), (28, 30), (28, 32), (29, 31), (30, 32),
+)  # fmt: skip
+HAND_LIMBS = (
+    (0, 1), (0, 5), (0, 17), (1, 2), (2, 3), (3, 4), (5, 6), (5, 9), (6, 7), (7, 8), (9, 10), (9, 13), (10, 11),
+    (11, 12), (13, 14), (13, 17), (14, 15), (15, 16), (17, 18), (18, 19), (19, 20),
+)  # fmt: skip
+POSE_NUMBERS = 4 * len(POSE_POINTS)
+HAND_NUMBERS = 3 * len(HAND_POINTS)
+# Where the x of each point lies in the 258 numbers; y and z follow it.
+X_PLACES = np.r_[np.arange(0, POSE_NUMBERS, 4), np.arange(POSE_NUMBERS, LANDMARK_DIM, 3)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SignerLandmarks:
+    """The landmarks of a signer and the size of the picture, in pixels, that they are fractions of."""
+
+    track: LandmarkTrack
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.height < 1:
+            raise ValueError(f"{self.track.video_id}: a picture of {self.width} x {self.height} pixels")
 
     @property
-    def name(self) -> str: ...
-
-    @property
-    def fingerprint(self) -> str:
-        """Changes whenever the vectors would: weights, preprocessing, precision."""
-
-    @property
-    def dim(self) -> int: ...
-
-    @property
-    def frame_shape(self) -> FrameShape: ...
-
-    @property
-    def threshold(self) -> float:
-        """The lowest cosine that counts as found unless the user says otherwise."""
-
-    def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
-        """(n, 16, H, W, 3), uint8 or normalised float32 -> (n, dim) float32 rows of length 1."""
+    def aspect(self) -> float:
+        return self.width / self.height
 
 
-@runtime_checkable
-class StagedEmbedder(Embedder, Protocol):
-    """An embedder of two stages, so that vectors of the trunk can be averaged, stored, or made by somebody else."""
+def in_picture_heights(points: FloatArray, aspect: float) -> FloatArray:
+    """Landmarks (n, 258) in fractions of a picture -> x, y, z all in picture heights; `aspect` is width / height."""
+    scaled = np.array(points, dtype=np.float32)
+    scaled[:, X_PLACES] *= aspect
+    scaled[:, X_PLACES + 2] *= aspect  # z has the unit of x
+    return scaled
 
-    def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
-        """(n, 16, H, W, 3) -> (n, trunk dim) float32."""
 
-    def head_vectors(self, vectors: FloatArray) -> FloatArray:
-        """Vectors of the trunk, or means of them (n, trunk dim), -> (n, dim) float32 rows of length 1."""
+def unit(vectors: FloatArray) -> FloatArray:
+    """Rows (..., d) brought to length 1; a row of zeros, or of what is no number, becomes zeros."""
+    finite = np.where(np.isfinite(vectors).all(axis=-1, keepdims=True), vectors, 0).astype(np.float32)
+    length = np.linalg.norm(finite, axis=-1, keepdims=True)
+    return (finite / np.where(length > 0, length, 1)).astype(np.float32)
 
-    @property
-    def trunk_dim(self) -> int: ...
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RateTrack(EmbeddingTrack):
+    """Embeddings of the usual windows, and of shorter and longer ones; whichever resembles an entry most counts."""
+
+    other_rates: tuple[Vectors, ...] = ()  # each (n_windows, d), rows of length 1, or zero where nobody is seen
+    lengths: tuple[int, ...] = ()  # frames of the usual windows, then of the others; empty: unknown
+
+    def __post_init__(self) -> None:
+        EmbeddingTrack.__post_init__(self)
+        if any(vectors.shape != self.vectors.shape for vectors in self.other_rates):
+            raise ValueError(f"{self.video_id}: vectors of other rates of another shape than {self.vectors.shape}")
+        if len(self.lengths) not in (0, 1 + len(self.other_rates)):
+            raise ValueError(f"{self.video_id}: {len(self.lengths)} lengths of {1 + len(self.other_rates)} rates")
+
+
+def rates_of(track: EmbeddingTrack) -> tuple[Vectors, ...]:
+    """The vectors of a track for every length of window that it has: the usual one, then the others."""
+    return (track.vectors, *track.other_rates) if isinstance(track, RateTrack) else (track.vectors,)
+
+
+def lengths_of(track: EmbeddingTrack) -> tuple[int, ...]:
+    """The frames of each of `rates_of`, where there are several."""
+    return track.lengths if isinstance(track, RateTrack) else ()

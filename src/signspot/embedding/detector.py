@@ -22,10 +22,9 @@ from typing import Self
 
 import numpy as np
 
-from signspot.domain.landmarks import POSE_NUMBERS, SignerLandmarks
 from signspot.domain.recordings import SignerBox
 from signspot.domain.time import MediaProgress
-from signspot.domain.tracks import LANDMARK_DIM, FloatArray, LandmarkTrack, Pixels
+from signspot.domain.tracks import LANDMARK_DIM, POSE_NUMBERS, FloatArray, LandmarkTrack, Pixels, SignerLandmarks
 from signspot.embedding.detector_child import ANSWER_BYTES, PICTURE_SIZE
 from signspot.errors import EnvironmentProblem, MissingExtra, VideoError
 from signspot.figures.drawing import matplotlib_folder
@@ -33,14 +32,6 @@ from signspot.media.reader import VideoReader
 from signspot.media.video import Frame, ReadReport
 
 _LONGEST_SIDE = 1920  # pixels: larger pictures cost time and show no more
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LandmarkOptions:
-    """Where and how to look."""
-
-    box: SignerBox | None = None  # the part of the picture that shows the signer; None: all of it
-    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +43,11 @@ class FoundLandmarks:
 
 
 def find_landmarks(
-    path: Path, options: LandmarkOptions = LandmarkOptions(), progress: MediaProgress | None = None
+    path: Path, *, box: SignerBox | None = None, isolated: bool = True, progress: MediaProgress | None = None
 ) -> FoundLandmarks:
     """Find the signer's body and hands in every frame of a video, in fractions of the whole picture."""
-    with VideoReader(path, isolated=options.isolated) as reader, LandmarkDetector(path) as detector:
-        area = _Area.of(options.box, reader.info.width, reader.info.height)
+    with VideoReader(path, isolated=isolated) as reader, LandmarkDetector(path) as detector:
+        area = _Area.of(box, reader.info.width, reader.info.height)
         points = [area.in_picture(row) for row in _answers(_reported(reader, progress), detector, area)]
         report, info = reader.report, reader.info
     if not points:

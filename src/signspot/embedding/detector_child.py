@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from signspot.domain.landmarks import HAND_NUMBERS, POSE_NUMBERS
-from signspot.domain.tracks import LANDMARK_DIM, FloatArray, Pixels
+from signspot.domain.tracks import HAND_NUMBERS, LANDMARK_DIM, POSE_NUMBERS, FloatArray, Pixels
 
 PICTURE_SIZE = struct.Struct("<II")
 ANSWER_BYTES = 4 * LANDMARK_DIM

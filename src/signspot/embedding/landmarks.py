@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,46 +10,45 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.landmarks import HAND_NUMBERS, POSE_NUMBERS, SignerLandmarks, in_picture_heights
 from signspot.domain.recordings import Entry, Episode, SignerBox
-from signspot.domain.time import FRAME_MS, FRAME_RATE, FrameSpan, MediaProgress, Progress
+from signspot.domain.time import FRAME_MS, FRAME_RATE, FrameSpan, silent
 from signspot.domain.tracks import (
     CLIP_LENGTH,
+    HAND_NUMBERS,
     LANDMARK_DIM,
+    POSE_NUMBERS,
     Bools,
     EmbeddingTrack,
     FloatArray,
     Floats,
     LandmarkTrack,
+    RateTrack,
+    SignerLandmarks,
     WindowGrid,
+    in_picture_heights,
 )
-from signspot.domain.words import Word
-from signspot.embedding.detector import LandmarkOptions, detector_name, find_landmarks
+from signspot.embedding.detector import detector_name, find_landmarks
 from signspot.embedding.model import (
     FEWEST_FRAMES,
     LONGEST_SECONDS,
     NO_MOTION,
+    Reading,
     RecordedSign,
     VideoTrack,
+    Views,
     damage_of,
     faults_of,
     filed_under,
-    store_at,
     too_short,
 )
-from signspot.embedding.pictures import ExtractOptions, seen_box
-from signspot.errors import FormatError, InputError, MissingExtra, SignspotError, VideoError, trouble_of
+from signspot.errors import FormatError, MissingExtra, VideoError
 from signspot.figures.sheets import skeletons
-from signspot.files.atomic import output_folder, refuse_existing
-from signspot.files.intake import has_twin
-from signspot.formats.pose import POSE_SUFFIX, landmarks_beside, read_pose, write_pose
+from signspot.formats.pose import POSE_SUFFIX, landmarks_beside, read_pose
 from signspot.media.reader import VideoReader, claimed_ms
 from signspot.media.trim import Trim, trim_by_landmarks
 from signspot.media.video import media_sha256
 from signspot.models.embedders import LandmarkEmbedder
 from signspot.models.landmarks import LandmarkChange
-from signspot.spotting.similarity import RateTrack
-from signspot.stores.corpus import read_sources
 from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, as_stored
 
 # Landmarks at several speeds: windows of 10 to 34 frames, each brought to the 16 frames that a model takes.
@@ -136,16 +134,17 @@ _WINDOWS_AT_ONCE = 512  # of each length: hours of landmarks are never cut into 
 class RateRows:
     """The windows of all lengths around one frame as one row, which is how the store keeps them."""
 
-    embedder: LandmarkEmbedder
+    network: LandmarkEmbedder
     rates: Rates = Rates()
+    is_trunk: bool = False  # rows of the trunk's vectors, before the head
 
     @property
     def made(self) -> StageVectors:
-        """What the rows are filed under, and how long they are."""
-        lengths = " ".join(map(str, self.rates.lengths))
-        return StageVectors(
-            f"{self.embedder.fingerprint} windows {lengths}", self.embedder.dim * len(self.rates.lengths)
-        )
+        """The fingerprint of the rows, and how long they are."""
+        network, lengths = self.network, self.rates.lengths
+        fingerprint = network.trunk_fingerprint if self.is_trunk else network.fingerprint
+        dim = network.trunk_dim if self.is_trunk else network.dim
+        return StageVectors(f"{fingerprint} windows {' '.join(map(str, lengths))}", dim * len(lengths))
 
     def blocks(self, landmarks: SignerLandmarks, first: int = 0) -> Iterator[FloatArray]:
         """Rows (n, lengths x d) of the windows from number `first` on; zeros for a window that nobody is seen in."""
@@ -155,9 +154,11 @@ class RateRows:
             some = starts[start : start + _WINDOWS_AT_ONCE]
             yield np.concatenate([self._embedded(points, some, length) for length in self.rates.lengths], axis=1)
 
-    def track(self, rows: EmbeddingTrack, video_id: str) -> RateTrack:
-        """What is compared, of a track that the rows are the vectors of."""
-        lengths, d = self.rates.lengths, self.embedder.dim
+    def track(self, rows: EmbeddingTrack, video_id: str) -> EmbeddingTrack:
+        """The track to compare with, of a track that the rows are the vectors of."""
+        if self.is_trunk:
+            return replace(rows, video_id=video_id, fingerprint=self.network.trunk_fingerprint)
+        lengths, d = self.rates.lengths, self.network.dim
         places = sorted(range(len(lengths)), key=lambda place: lengths[place] != CLIP_LENGTH)  # the usual one first
         usual, *others = (rows.vectors[:, place * d : (place + 1) * d] for place in places)
         return RateTrack(
@@ -165,14 +166,14 @@ class RateRows:
             rows.grid,
             rows.axis,
             usual,
-            self.embedder.fingerprint,
+            self.network.fingerprint,
             other_rates=tuple(others),
             lengths=tuple(lengths[place] for place in places),
         )
 
     def _embedded(self, points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:
         windows = windows_around(points, starts, length)
-        vectors: FloatArray = self.embedder.embed(windows)
+        vectors: FloatArray = (self.network.trunk_vectors if self.is_trunk else self.network.embed)(windows)
         vectors[~windows.any(axis=(1, 2))] = 0
         return vectors
 
@@ -377,11 +378,7 @@ class VideoLandmarks:
 
 
 def landmarks_of(
-    video: Path,
-    *,
-    store: FeatureStore | None = None,
-    options: LandmarkOptions = LandmarkOptions(),
-    progress: Progress | None = None,
+    video: Path, reading: Reading = Reading(), box: SignerBox | None = None, store: FeatureStore | None = None
 ) -> VideoLandmarks:
     """The landmarks of a video, or of a .pose file: read if there is such a file beside it, else found, and kept.
 
@@ -391,17 +388,29 @@ def landmarks_of(
     beside = landmark_file_of(video)
     if beside is not None:
         return VideoLandmarks(read_pose(beside, video.stem))
-    sha256, filed = media_sha256(video), filed_under(landmarks_name(video), options.box)
+    sha256, filed = media_sha256(video), filed_under(landmarks_name(video), box)
     known = store.find(sha256, filed) if store is not None else None
     track = store.get(sha256, filed) if store is not None else None
     if track is not None and known is not None:
-        return VideoLandmarks(_signer(track, video, options), known.remarks)
-    found = _found(video, options, progress)
+        return VideoLandmarks(_signer(track, video, reading), known.remarks)
+    found = detected(video, reading, box)
     track = _kept(found.signer.track, filed)
     if store is not None:
         store.put(sha256, track, found.remarks)
     points = as_stored(track).vectors.astype("float32")
     return replace(found, signer=replace(found.signer, track=replace(found.signer.track, points=points)))
+
+
+def detected(video: Path, reading: Reading, box: SignerBox | None = None) -> VideoLandmarks:
+    """The landmarks that the detector finds in a video."""
+    step = f"finding landmarks in {video.name}"
+
+    def in_frames(done_ms: float, expected_ms: float | None) -> None:
+        # Frames per second are what tells a fast machine from a slow one.
+        reading.progress(step, done_ms / FRAME_MS, None if expected_ms is None else expected_ms / FRAME_MS)
+
+    found = find_landmarks(video, box=box, isolated=reading.isolated, progress=in_frames)
+    return VideoLandmarks(found.signer, Remarks(found.report.partial, found.report.warnings))
 
 
 def landmark_file_of(video: Path) -> Path | None:
@@ -442,86 +451,17 @@ def has_detector() -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LandmarkRequest:
-    """Of which videos to write the landmarks, and where."""
-
-    sources: tuple[Path, ...]  # videos, and folders of videos
-    out: Path | None = None  # a folder; None: each beside its video
-    box: SignerBox | None = None  # None: what the source says, or the whole picture
-    isolated: bool = True
-    overwrite: bool = False  # find again what is there already
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Landmarked:
-    """What became of one video of `landmark_files`."""
-
-    video: Path
-    file: Path
-    made: VideoLandmarks | None = None  # None: it was there already, or it failed
-    failure: SignspotError | None = None
-    remarks: tuple[str, ...] = ()  # what should be known about all that was given; with the first video
-
-
-def landmark_files(request: LandmarkRequest, progress: Progress | None = None) -> Iterator[Landmarked]:
-    """Write a .pose file for every video; those that are there already cost nothing."""
-    episodes, remarks = read_sources(request.sources)
-    files = [_file(episode.video, request.out) for episode in episodes]
-    twice = [file for file, count in Counter(files).items() if count > 1]
-    if twice:
-        raise InputError(twice[0], "would hold the landmarks of two videos", "give them one after the other")
-    detector_name()  # says what is missing before anything is made
-    if request.out is not None:
-        output_folder(request.out)
-    for number, (episode, file) in enumerate(zip(episodes, files, strict=True)):
-        said = () if number else remarks
-        if file.exists() and not request.overwrite:
-            yield Landmarked(episode.video, file, remarks=said)
-            continue
-        options = LandmarkOptions(box=request.box or episode.box, isolated=request.isolated)
-        try:
-            refuse_existing(file, overwrite=request.overwrite)  # before minutes of work
-            made = _found(episode.video, options, progress)
-            write_pose(made.signer, file, overwrite=request.overwrite)
-            yield Landmarked(episode.video, file, made, remarks=said)
-        except (SignspotError, ValueError) as error:
-            yield Landmarked(episode.video, file, failure=trouble_of(episode.video, error), remarks=said)
-
-
-def _found(video: Path, options: LandmarkOptions, progress: Progress | None) -> VideoLandmarks:
-    found = find_landmarks(video, options, _in_frames(video, progress))
-    return VideoLandmarks(found.signer, Remarks(found.report.partial, found.report.warnings))
-
-
 def _kept(track: LandmarkTrack, filed: str) -> EmbeddingTrack:
     """Landmarks as the store keeps them: vectors of windows of one frame."""
     grid = WindowGrid(len(track.axis), length=1)
     return EmbeddingTrack(track.video_id, grid, track.axis, track.points, filed, unit_rows=False)
 
 
-def _signer(track: EmbeddingTrack, video: Path, options: LandmarkOptions) -> SignerLandmarks:
-    with VideoReader(video, isolated=options.isolated) as reader:
+def _signer(track: EmbeddingTrack, video: Path, reading: Reading) -> SignerLandmarks:
+    with VideoReader(video, isolated=reading.isolated) as reader:
         info = reader.info
     points = track.vectors.astype("float32", copy=False)
     return SignerLandmarks(LandmarkTrack(video.stem, track.axis, points), info.width, info.height)
-
-
-def _in_frames(video: Path, progress: Progress | None) -> MediaProgress | None:
-    """Report media time as frames: their number in a second is what tells a fast machine from a slow one."""
-    if progress is None:
-        return None
-    step = f"finding landmarks in {video.name}"
-
-    def report(done_ms: float, expected_ms: float | None) -> None:
-        progress(step, done_ms / FRAME_MS, None if expected_ms is None else expected_ms / FRAME_MS)
-
-    return report
-
-
-def _file(video: Path, out: Path | None) -> Path:
-    name = f"{video.name if has_twin(video) else video.stem}{POSE_SUFFIX}"
-    return video.with_name(name) if out is None else out / name
 
 
 def _share(track: LandmarkTrack, first: int, last: int | None) -> float:
@@ -534,62 +474,41 @@ def _share(track: LandmarkTrack, first: int, last: int | None) -> float:
 _FEW_HANDS = 0.1  # share of frames: hands at rest are out of sight, too, but nobody rests for so long
 
 
-def landmark_track_of(
-    episode: Episode,
-    model: LandmarkEmbedder,
-    *,
-    store: FeatureStore | None = None,
-    options: ExtractOptions = ExtractOptions(),
-    progress: Progress | None = None,
-) -> VideoTrack:
+def _read_track(episode: Episode, made: RateRows, reading: Reading) -> VideoTrack:
     """Look the video up in the store; find its landmarks, embed them and keep both where it is not there.
 
     Rows are rounded as on the disk also the first time, and without a store, so that answers never differ.
     """
-    if options.stage == "trunk":
-        raise InputError(model.name, "sees landmarks, and no vectors of its trunk are kept", "choose another model")
-    sha256, box = media_sha256(episode.video), seen_box(episode, model, options.box)
-    made = RateRows(model, Rates(stride=options.stride))
-    filed = _filed(episode, made, options)
-    known = store.find(sha256, filed.fingerprint, options.stride) if store is not None else None
-    rows = store.open_track(sha256, filed.fingerprint, options.stride) if store is not None else None
-    if rows is not None and known is not None:
-        return VideoTrack(made.track(rows, episode.video_id), sha256, known.remarks, was_stored=True, box=box)
-    seen = LandmarkOptions(box=box, isolated=options.isolated)
-    found = landmarks_of(episode.video, store=store, options=seen, progress=progress)
-    if not len(found.signer.track.axis):
-        raise VideoError(episode.video, "holds no frames", "give a recording of somebody who signs")
-    doubts = (*_doubts(found), *strange_length(episode.video, found.signer, isolated=options.isolated))
-    remarks = replace(found.remarks, warnings=(*found.remarks.warnings, *doubts))
-    with RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, options.stride) as file:
-        rows = _embedded(found, made, file, progress)
-        if store is not None:
-            store.put(sha256, replace(rows, fingerprint=filed.fingerprint), remarks, model.name)
-    return VideoTrack(made.track(rows, episode.video_id), sha256, remarks, box=box)
-
-
-def landmark_track_is_stored(
-    episode: Episode, model: LandmarkEmbedder, store: FeatureStore, options: ExtractOptions = ExtractOptions()
-) -> bool:
-    """Whether `landmark_track_of` has nothing to compute."""
-    filed = _filed(episode, RateRows(model, Rates(stride=options.stride)), options)
-    return store.find(media_sha256(episode.video), filed.fingerprint, options.stride) is not None
-
-
-def _filed(episode: Episode, made: RateRows, options: ExtractOptions) -> StageVectors:
-    """What the rows are filed under: the model, its windows, who found the landmarks, and where."""
-    box = seen_box(episode, made.embedder, options.box)
+    sha256, box = media_sha256(episode.video), reading.box or episode.box
     name = f"{made.made.fingerprint} {landmarks_name(episode.video)}"
-    return replace(made.made, fingerprint=filed_under(name, box))
+    filed = replace(made.made, fingerprint=filed_under(name, box))
+    with reading.opened_store() as store:
+        known = store.find(sha256, filed.fingerprint, reading.stride) if store is not None else None
+        rows = store.open_track(sha256, filed.fingerprint, reading.stride) if store is not None else None
+        if rows is not None and known is not None:
+            track = made.track(rows, episode.video_id)
+            return VideoTrack(track, sha256, known.remarks, filed.fingerprint, was_stored=True, box=box)
+        found = landmarks_of(episode.video, reading, box, store)
+        if not len(found.signer.track.axis):
+            raise VideoError(episode.video, "holds no frames", "give a recording of somebody who signs")
+        doubts = (*_doubts(found), *strange_length(episode.video, found.signer, isolated=reading.isolated))
+        remarks = replace(found.remarks, warnings=(*found.remarks.warnings, *doubts))
+        unfinished = (
+            RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, reading.stride)
+        )
+        with unfinished as file:
+            rows = _embedded(found, made, file, reading)
+            if store is not None:
+                store.put(sha256, replace(rows, fingerprint=filed.fingerprint), remarks, made.network.name)
+    return VideoTrack(made.track(rows, episode.video_id), sha256, remarks, filed.fingerprint, box=box)
 
 
-def _embedded(found: VideoLandmarks, made: RateRows, file: RowFile, progress: Progress | None) -> EmbeddingTrack:
+def _embedded(found: VideoLandmarks, made: RateRows, file: RowFile, reading: Reading) -> EmbeddingTrack:
     track = found.signer.track
     grid = WindowGrid(len(track.axis), stride=made.rates.stride)
     for block in made.blocks(found.signer, len(file)):
         file.append(block)
-        if progress is not None:
-            progress(f"comparing the windows of {track.video_id}", len(file), len(grid))
+        reading.progress(f"embedding the windows of {track.video_id}", len(file), len(grid))
     return EmbeddingTrack(track.video_id, grid, track.axis, file.mapped(), made.made.fingerprint, unit_rows=False)
 
 
@@ -615,87 +534,112 @@ _MOST = 0.5  # share of frames
 _LONG_SECONDS = 4.0  # in 95 of 100 clips of single signs (WLASL) no hand is raised for longer
 
 
-@dataclass(frozen=True, slots=True)
-class LandmarkSigns:
-    """Signs as a model of landmarks sees them."""
+class LandmarkModel:
+    """A model that sees landmarks of body and hands."""
 
-    model: LandmarkEmbedder
-    isolated: bool = True
-    store: Path | None = None  # where landmarks of dictionary clips are kept, never those of a recording
+    def __init__(self, network: LandmarkEmbedder) -> None:
+        self.network = network
+        self.name, self.fingerprint, self.dim = network.name, network.fingerprint, network.dim
+        self.threshold, self.backend = network.threshold, network.backend
+        self.word_vectors = network.word_directions
+        self.words = network.words if len(self.word_vectors) else ()
 
-    @property
-    def name(self) -> str:
-        """What people call the model."""
-        return self.model.name
+    def track(self, episode: Episode, reading: Reading, near: FloatArray | None = None) -> VideoTrack:
+        """Windows of several lengths around every frame; looking closely costs next to nothing, so all are exact."""
+        del near
+        return _read_track(episode, RateRows(self.network, Rates(stride=reading.stride)), reading)
 
-    @property
-    def fingerprint(self) -> str:
-        """Changes whenever the vectors would."""
-        return f"{self.model.fingerprint} without rest but low signs"
+    def entry(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
+        """One window over the sign, as it is and, if asked for, mirrored; every speed is looked for in the video."""
+        return self.network.embed(_entry_windows(entry, reading))[: 1 + views.mirror]
 
-    @property
-    def dim(self) -> int:
-        """The length of a vector."""
-        return self.model.dim
+    def entries_name(self, reading: Reading, views: Views = Views()) -> str:
+        del reading
+        return _entries_name(self.fingerprint, views)
 
-    @property
-    def threshold(self) -> float:
-        """The lowest cosine that counts as alike."""
-        return self.model.threshold
-
-    def entry_vector(self, entry: Entry) -> FloatArray:
-        """The vector (d,) of a dictionary clip; raises VideoError where there is none."""
-        vector: FloatArray = self.entry_views(entry)[0]
-        return vector
-
-    def entry_views(self, entry: Entry) -> FloatArray:
-        """The vectors (2, d) of a dictionary clip, as it is and mirrored: one window over the sign."""
-        if entry.video is None:
-            raise VideoError(entry.entry_id, "has no clip, and a model of landmarks needs one", "add it or remove it")
-        is_found = landmark_file_of(entry.video) is not None  # then there is nothing to keep
-        with store_at(None if is_found else self.store) as store:
-            signer = self._read(entry.video, entry.box, store).signer
-        if 0 < len(signer.track.axis) < FEWEST_FRAMES:
-            raise VideoError(entry.video, too_short(len(signer.track.axis)), "give a clip of the whole sign")
-        return self._vectors(signer, entry.kept or _signed(signer), entry.video)
-
-    def remarks(self, words: tuple[Word, ...]) -> tuple[str, ...]:
-        """Nothing: every vector is made of a clip."""
-        del words
-        return ()
-
-    def recorded(self, path: Path, box: SignerBox | None = None) -> RecordedSign:
-        """The vectors of a recording, cut to where a hand is raised, and whether the hands can be seen."""
-        read = self._read(path, box)
+    def recording(self, clip: Path, reading: Reading) -> RecordedSign:
+        """Cut to where a hand is raised; says whether the hands can be seen."""
+        read = _read(clip, reading, reading.box)
         signer = read.signer
-        if len(signer.track.axis) > LONGEST_SECONDS * FRAME_RATE:
-            raise VideoError(path, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
         n_frames = len(signer.track.axis)
+        if n_frames > LONGEST_SECONDS * FRAME_RATE:
+            raise VideoError(clip, f"is longer than {LONGEST_SECONDS} s", "record one sign, or cut it out")
         if not signer.track.points[:, :POSE_NUMBERS].any():
             whole = Trim(FrameSpan(0, n_frames), n_frames)
             return RecordedSign(np.zeros((0, self.dim), np.float32), whole, faults=(NOBODY,))
-        faults, trim = _faults(signer, path), Trim(_signed(signer), n_frames)
-        vectors = np.zeros((0, self.dim), np.float32) if faults else self._vectors(signer, trim.kept, path)
+        faults, trim = _faults(signer, clip), Trim(_signed(signer), n_frames)
+        windows = None if faults else _sign_windows(signer, trim.kept, clip)
+        vectors = np.zeros((0, self.dim), np.float32) if windows is None else self.network.embed(windows)
         drawn = tuple(skeletons(signer, trim.kept))
-        doubts = (*damage_of(path, read.remarks.partial, read.remarks.warnings), *doubts_of(signer.track, trim.kept))
+        doubts = (*damage_of(clip, read.remarks), *doubts_of(signer.track, trim.kept))
         return RecordedSign(vectors, trim, drawn, faults, doubts)
 
-    def _read(self, video: Path, box: SignerBox | None, store: FeatureStore | None = None) -> VideoLandmarks:
-        options = LandmarkOptions(box=box, isolated=self.isolated)
-        try:
-            return landmarks_of(video, store=store, options=options)
-        except FormatError as error:  # of a .pose file, which stands for a video here
-            raise VideoError(error.where, error.what, error.fix) from error
+    def without_still_ends(self, entry: Entry, reading: Reading) -> tuple[Entry, str]:
+        """Nothing to cut: it sees where the hands are raised."""
+        del reading
+        return entry, ""
 
-    def _vectors(self, signer: SignerLandmarks, kept: FrameSpan, path: Path) -> FloatArray:
-        """(2, d) the sign brought to 16 frames, as it is and mirrored."""
-        if kept.stop > len(signer.track.axis):
-            raise VideoError(path, "its landmarks do not reach to its end", "detect them again")
-        points = signer.track.points
-        if not points[kept.start : kept.stop].any():
-            raise VideoError(path, "nobody was found in it", "show the upper body, in good light")
-        heights = [in_picture_heights(view, signer.aspect) for view in (points, _MIRROR.apply(points))]
-        return self.model.embed(np.stack([window_at(view, kept.start, len(kept)) for view in heights]))
+    def trunk(self) -> LandmarkTrunk:
+        """The vectors of 16-frame windows before the head."""
+        return LandmarkTrunk(self.network)
+
+
+class LandmarkTrunk:
+    """The first stage of a landmark model."""
+
+    def __init__(self, network: LandmarkEmbedder) -> None:
+        self._network = network
+        self.name, self.fingerprint, self.dim = network.name, network.trunk_fingerprint, network.trunk_dim
+
+    def track(self, episode: Episode, reading: Reading) -> VideoTrack:
+        """Windows of 16 frames, as the head of a model is trained on (Paper 3.2)."""
+        rates = Rates(lengths=(CLIP_LENGTH,), stride=reading.stride)
+        return _read_track(episode, RateRows(self._network, rates, is_trunk=True), reading)
+
+    def entry(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
+        """One window over the sign, rounded as tracks are."""
+        vectors = self._network.trunk_vectors(_entry_windows(entry, reading))[: 1 + views.mirror]
+        return vectors.astype(np.float16).astype(np.float32)
+
+    def entries_name(self, reading: Reading, views: Views = Views()) -> str:
+        del reading
+        return _entries_name(self.fingerprint, views)
+
+
+def _entries_name(fingerprint: str, views: Views) -> str:
+    """Nothing is drawn by chance; but a clip without a .pose file is seen through the detector."""
+    seen_by = f" {detector_name()}" if has_detector() else ""
+    return f"{fingerprint} without rest but low signs{' mirrored' * views.mirror}{seen_by}"
+
+
+def _entry_windows(entry: Entry, reading: Reading) -> FloatArray:
+    """(2, 16, 258): the sign of a dictionary clip, as it is and mirrored."""
+    if entry.video is None:
+        raise VideoError(entry.entry_id, "has no clip, and a model of landmarks needs one", "add it or remove it")
+    # Landmarks of a file need no store; those of a clip are kept, those of a recording never.
+    with replace(reading, store=None if landmark_file_of(entry.video) else reading.store).opened_store() as store:
+        signer = _read(entry.video, reading, entry.box, store).signer
+    if 0 < len(signer.track.axis) < FEWEST_FRAMES:
+        raise VideoError(entry.video, too_short(len(signer.track.axis)), "give a clip of the whole sign")
+    return _sign_windows(signer, entry.kept or _signed(signer), entry.video)
+
+
+def _read(video: Path, reading: Reading, box: SignerBox | None, store: FeatureStore | None = None) -> VideoLandmarks:
+    try:
+        return landmarks_of(video, replace(reading, progress=silent), box, store)
+    except FormatError as error:  # of a .pose file, which stands for a video here
+        raise VideoError(error.where, error.what, error.fix) from error
+
+
+def _sign_windows(signer: SignerLandmarks, kept: FrameSpan, path: Path) -> FloatArray:
+    """(2, 16, 258) the sign brought to 16 frames, as it is and mirrored."""
+    if kept.stop > len(signer.track.axis):
+        raise VideoError(path, "its landmarks do not reach to its end", "detect them again")
+    points = signer.track.points
+    if not points[kept.start : kept.stop].any():
+        raise VideoError(path, "nobody was found in it", "show the upper body, in good light")
+    heights = [in_picture_heights(view, signer.aspect) for view in (points, _MIRROR.apply(points))]
+    return np.stack([window_at(view, kept.start, len(kept)) for view in heights])
 
 
 def _faults(signer: SignerLandmarks, path: Path) -> tuple[str, ...]:

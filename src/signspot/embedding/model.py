@@ -1,38 +1,79 @@
-"""The two stages of a model: vectors of the trunk cost hours and are kept, those of the head cost seconds."""
+"""The one seam between recordings and vectors: what every model can do, and how recordings are read."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeGuard
+from typing import Protocol
 
-import numpy as np
-
-from signspot.domain.recordings import Entry, SignerBox
-from signspot.domain.time import FRAME_RATE
-from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, Pixels, StagedEmbedder
+from signspot.domain.recordings import Entry, Episode, SignerBox
+from signspot.domain.results import Provenance
+from signspot.domain.time import FRAME_RATE, Progress, silent
+from signspot.domain.tracks import EmbeddingTrack, FloatArray, Pixels
 from signspot.domain.words import Word
 from signspot.errors import InputError, VideoError
 from signspot.formats.pose import POSE_SUFFIX
 from signspot.media.trim import NO_WRISTS, NOTHING_MOVES, Trim
-from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, open_store, row_blocks
+from signspot.stores.features import FeatureStore, Remarks, open_store
 
-if TYPE_CHECKING:
-    from signspot.models.embedders import LandmarkEmbedder
-
-
-LANDMARK_MODEL = "landmark-v1"  # of real signing, shipped: the one that people meet first
+LANDMARK_MODEL = "landmark-v1"  # shipped, trained on real signing: the default
 COLOUR_MODEL = "colour"
-
-
-LEFT_OUT = "left out of the dictionary: "
-
-
 LONGEST_SECONDS = 20  # of a recording of one sign
 FEWEST_FRAMES = 8  # a third of a second: the shortest signs take as long
 NO_MOTION = "nothing moves in it: record a sign, in good light, with the camera held still"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How recordings are read: made once for a command, passed whole."""
+
+    store: Path | None = None  # the folder that keeps vectors; None: they are not kept
+    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+    box: SignerBox | None = None  # the part of the video to look at; None: where its corpus says the signer is
+    stride: int = 1  # frames between two windows (Paper 3.2, "Test time")
+    seed: int = 0  # of the clips drawn from dictionary videos
+    progress: Progress = silent
+
+    def __post_init__(self) -> None:
+        if self.stride < 1:
+            raise InputError("stride", f"{self.stride} is out of range", "use 1 or more frames")
+
+    def opened_store(self) -> FeatureStore | nullcontext[None]:
+        """The store, for a `with` block; None where nothing is kept."""
+        return nullcontext() if self.store is None else open_store(self.store)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Views:
+    """Transforms of a dictionary clip that a search compares with besides the clip itself."""
+
+    mirror: bool = False  # for signers of the other hand
+    rates: tuple[float, ...] = ()  # the clip this many times as fast
+
+    def __post_init__(self) -> None:
+        if any(not 0.25 <= rate <= 4 for rate in self.rates):
+            raise InputError("rates", f"{min(self.rates):g} to {max(self.rates):g}", "give speeds from 0.25 to 4")
+
+    def __len__(self) -> int:
+        return (1 + self.mirror) * len({1.0, *self.rates})
+
+
+@dataclass(frozen=True, slots=True)
+class VideoTrack:
+    """The vectors of a video, what was noticed while reading it, and where the vectors are kept."""
+
+    track: EmbeddingTrack
+    media_sha256: str
+    remarks: Remarks
+    kept_as: str  # the fingerprint that the store files the rows under
+    was_stored: bool = False
+    box: SignerBox | None = None  # the part of the pictures that was looked at; None: all
+
+    def provenance(self, model: str, dictionary: str) -> Provenance:
+        """What findings in this video rest on."""
+        fingerprint = filed_under(self.track.fingerprint, self.box)
+        return Provenance(media_sha256=self.media_sha256, model=model, fingerprint=fingerprint, dictionary=dictionary)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,33 +87,80 @@ class RecordedSign:
     doubts: tuple[str, ...] = ()  # why what is found may be wrong
 
 
-class SignEmbedder(Protocol):
-    """Whatever turns single signs into vectors that can be compared."""
+class Embeds(Protocol):
+    """Turns videos and dictionary clips into vectors: a model, or its trunk alone."""
 
     @property
-    def name(self) -> str:
-        """What people call the model."""
-
+    def name(self) -> str: ...
     @property
     def fingerprint(self) -> str:
-        """Changes whenever the vectors would."""
+        """Changes whenever the vectors would: weights, preprocessing, precision."""
 
     @property
-    def dim(self) -> int:
-        """The length of a vector."""
+    def dim(self) -> int: ...
+    def track(self, episode: Episode, reading: Reading) -> VideoTrack:
+        """The vectors of all windows of a video: from the store, or computed and kept.
+
+        They are rounded as on the disk even the first time and without a store, so that answers never differ.
+        """
+
+    def entry(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
+        """(n_views, d) of a dictionary clip, the plain view first; raises VideoError if the clip is unusable."""
+
+    def entries_name(self, reading: Reading, views: Views = Views()) -> str:
+        """The fingerprint that vectors of dictionary clips are kept under."""
+
+
+class Model(Embeds, Protocol):
+    """Whatever turns recordings into comparable vectors: rows of length 1 (f of Paper 3.1)."""
 
     @property
     def threshold(self) -> float:
-        """The lowest cosine that counts as alike."""
+        """The lowest cosine that counts as found unless the user says otherwise."""
 
-    def entry_vector(self, entry: Entry) -> FloatArray:
-        """The vector (d,) of a dictionary entry; raises VideoError where it has none."""
+    @property
+    def backend(self) -> str:
+        """Where it runs and how precisely, such as openvino-fp32."""
 
-    def remarks(self, words: tuple[Word, ...]) -> tuple[str, ...]:
-        """What should be known about the vectors of these words."""
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words it can name without a dictionary."""
 
-    def recorded(self, path: Path, box: SignerBox | None = None) -> RecordedSign:
-        """The vectors of a recording; raises VideoError where it cannot be read."""
+    @property
+    def word_vectors(self) -> FloatArray:
+        """(n_words, d) unit rows: the directions of `words`."""
+
+    def track(self, episode: Episode, reading: Reading, near: FloatArray | None = None) -> VideoTrack:
+        """As in `Embeds`; with `near` (n, d), it may look closely only where one of these queries may be signed."""
+
+    def recording(self, clip: Path, reading: Reading) -> RecordedSign:
+        """The vectors of a recording of one sign, which are never kept; raises VideoError if it cannot be read."""
+
+    def without_still_ends(self, entry: Entry, reading: Reading) -> tuple[Entry, str]:
+        """A clip that nobody trimmed, cut to the sign if the model needs that, and a remark about the cut."""
+
+    def trunk(self) -> Embeds | None:
+        """Its first stage, whose vectors a head is trained on; None: it has none."""
+
+
+def trunk_of(model: Model) -> Embeds:
+    """The trunk of a model that must have one."""
+    trunk = model.trunk()
+    if trunk is None:
+        raise InputError(model.name, "has no trunk whose vectors could be used", "name a model that is a network")
+    return trunk
+
+
+def filed_under(fingerprint: str, box: SignerBox | None) -> str:
+    """The fingerprint of vectors of one part of the picture: never mistaken for another part, or the whole."""
+    return fingerprint if box is None else f"{fingerprint} box {box}"
+
+
+def refuse_landmark_file(path: Path, name: str) -> None:
+    """Raise where a model that sees pictures is given a file of landmarks."""
+    if path.suffix.lower() == POSE_SUFFIX:
+        what = f"holds landmarks and no pictures, which the model {name!r} needs"
+        raise VideoError(path, what, f"give the video, or use --model {LANDMARK_MODEL}")
 
 
 def faults_of(trim: Trim, path: Path) -> tuple[str, ...]:
@@ -82,77 +170,11 @@ def faults_of(trim: Trim, path: Path) -> tuple[str, ...]:
     return (NO_MOTION,) if trim.remark in (NOTHING_MOVES, NO_WRISTS) else ()
 
 
-def damage_of(path: Path, partial: str, warnings: Sequence[str]) -> tuple[str, ...]:
+def damage_of(path: Path, remarks: Remarks) -> tuple[str, ...]:
     """What was noticed while a recording was read, as doubts about what is found by it."""
-    return tuple(f"{path.name}: {said}" for said in (partial, *warnings) if said)
+    return tuple(f"{path.name}: {said}" for said in (remarks.partial, *remarks.warnings) if said)
 
 
 def too_short(n_frames: int) -> str:
-    """What is wrong with a clip of so many frames."""
+    """What is wrong with a clip of so few frames."""
     return f"is too short ({n_frames} frame{'s' * (n_frames != 1)}, {n_frames / FRAME_RATE:.1f} s)"
-
-
-@dataclass(frozen=True, slots=True)
-class VideoTrack:
-    """The vectors of a video, what was noticed while reading it, and whether they were computed before."""
-
-    track: EmbeddingTrack
-    media_sha256: str
-    remarks: Remarks
-    was_stored: bool = False
-    box: SignerBox | None = None  # the part of the pictures that was looked at; None: all
-
-
-def refuse_landmark_file(path: Path, model: Embedder) -> None:
-    """Raise where a model that sees pictures is given a file of landmarks."""
-    if path.suffix.lower() == POSE_SUFFIX:
-        what = f"holds landmarks and no pictures, which the model {model.name!r} needs"
-        raise VideoError(path, what, f"give the video, or use --model {LANDMARK_MODEL}")
-
-
-def store_at(folder: Path | None) -> FeatureStore | nullcontext[None]:
-    """The store in `folder`, or none."""
-    return nullcontext() if folder is None else open_store(folder)
-
-
-Stage = Literal["embedding", "trunk"]
-
-
-def sees_landmarks(model: object) -> TypeGuard[LandmarkEmbedder]:
-    """Whether a model is shown landmarks instead of pictures."""
-    return bool(getattr(model, "sees_landmarks", False))
-
-
-def trunk_fingerprint(model: Embedder | LandmarkEmbedder) -> str:
-    """What vectors of the model's trunk are filed under; "" if they cannot be had by themselves."""
-    return str(getattr(model, "trunk_fingerprint", ""))
-
-
-def filed_under(fingerprint: str, box: SignerBox | None) -> str:
-    """What vectors of a part of the picture are filed under: never mistaken for those of another part, or of all."""
-    return fingerprint if box is None else f"{fingerprint} box {box}"
-
-
-def stage_vectors(model: Embedder | LandmarkEmbedder, stage: Stage) -> StageVectors:
-    """What the vectors of a stage of the model are; raises where it has no such stage."""
-    if stage == "embedding":
-        return StageVectors(model.fingerprint, model.dim)
-    if not trunk_fingerprint(model):
-        raise InputError(model.name, "has no trunk whose vectors could be used", "name a model that is a network")
-    return StageVectors(trunk_fingerprint(model), int(getattr(model, "trunk_dim", 0)))
-
-
-def for_dictionary(model: Embedder) -> Embedder:
-    """The model for dictionary clips: another one only if its networks tell the two domains apart (Paper App. B.3)."""
-    twin: Embedder = getattr(model, "of_dictionary", lambda: model)()
-    return twin
-
-
-def with_head(track: EmbeddingTrack, model: StagedEmbedder) -> EmbeddingTrack:
-    """The embeddings that the model's head makes of a track of its trunk; memory does not grow with the track."""
-    if track.unit_rows or track.fingerprint != trunk_fingerprint(model):
-        raise ValueError(f"{track.video_id}: vectors by {track.fingerprint!r} are not of the trunk of {model.name!r}")
-    with RowFile(model.dim) as rows:
-        for block in row_blocks(track.vectors):
-            rows.append(model.head_vectors(block.astype(np.float32)))
-        return replace(track, vectors=rows.mapped(), fingerprint=model.fingerprint, unit_rows=True)

@@ -1,6 +1,7 @@
-"""Media and a model in, tracks out, streaming: memory does not grow with the length of the video.
+"""Models that see pictures: a window of 16 frames becomes one vector.
 
-Frames are read one at a time and the vectors of finished windows go to the disk.
+Memory does not grow with the length of a video: frames are read one at a time, and vectors of finished windows go to
+the disk.
 """
 
 from __future__ import annotations
@@ -8,67 +9,222 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox
-from signspot.domain.time import FRAME_MS, MediaProgress, Progress
-from signspot.domain.tracks import (
-    CLIP_LENGTH,
-    Embedder,
-    EmbeddingTrack,
-    EntryVectors,
-    FloatArray,
-    Ints,
-    LandmarkTrack,
-    Pixels,
-    StagedEmbedder,
-    WindowGrid,
-)
+from signspot.domain.recordings import Entry, Episode, SignerBox
+from signspot.domain.time import FRAME_MS, FRAME_RATE, MediaProgress
+from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, FrameShape, Ints, Pixels, WindowGrid
 from signspot.domain.words import Word
 from signspot.embedding.model import (
-    LEFT_OUT,
-    Stage,
+    COLOUR_MODEL,
+    LONGEST_SECONDS,
+    Reading,
+    RecordedSign,
     VideoTrack,
+    Views,
+    damage_of,
+    faults_of,
     filed_under,
-    for_dictionary,
     refuse_landmark_file,
-    sees_landmarks,
-    stage_vectors,
-    trunk_fingerprint,
-    with_head,
 )
-from signspot.errors import DictionaryError, InputError, SignspotError, VideoError, trouble_of
-from signspot.media.frames import consecutive_clips, random_clips
+from signspot.errors import InputError, VideoError
+from signspot.media.frames import cut_square, random_clips, shape_frame, thumbnail
 from signspot.media.reader import VideoReader
+from signspot.media.trim import trim_by_motion, trim_clip
 from signspot.media.video import ReadReport, media_sha256
-from signspot.stores.corpus import read_sources
-from signspot.stores.entries import FEATURES_FILE, EntryFeatures, read_entry_features
-from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, as_stored, open_store
+from signspot.stores.dictionary import EntryFeatures, read_entry_features
+from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, as_stored, row_blocks
 
 if TYPE_CHECKING:
-    from signspot.models.embedders import LandmarkEmbedder, VideoEmbedder
+    from signspot.models.embedders import VideoEmbedder
 
 
 WINDOWS_PER_BATCH = 64
-LONGEST_ENTRY_FRAMES = 25 * 120  # a dictionary clip shows one sign: two minutes is generous
+LONGEST_ENTRY_FRAMES = FRAME_RATE * 120  # a dictionary clip shows one sign: two minutes is generous
+STORED_KIND = "i3d"  # vectors of the trunk: the head of the model at hand makes embeddings of them
+QUICK_LOOK = "a quick look: of most of the video only every fourth window was compared, so signs may be missing"
 
 Numbers = npt.NDArray[Any]  # what is known of one frame: pixels, landmarks
-Sampling = Literal["random", "consecutive"]
+Clips = Pixels | FloatArray  # (n, 16, H, W, 3), uint8 or normalised float32
+Stage = Literal["embedding", "trunk"]
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractOptions:
-    """How a video is read and cut into windows."""
+class ClipNetwork(Protocol):
+    """A network of two stages: clips -> trunk -> head (Paper 3.2)."""
 
-    stride: int = 1  # Paper 3.2, "Test time"
-    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
-    stage: Stage = "embedding"  # "trunk": vectors before the head
-    box: SignerBox | None = None  # what any model is to look at; None: the video's own box, if the model is for boxes
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def trunk_fingerprint(self) -> str:
+        """The fingerprint of the trunk's vectors; "": they cannot be had by themselves."""
+
+    @property
+    def dim(self) -> int: ...
+    @property
+    def trunk_dim(self) -> int: ...
+    @property
+    def frame_shape(self) -> FrameShape: ...
+    @property
+    def threshold(self) -> float: ...
+    @property
+    def backend(self) -> str: ...
+    def trunk_vectors(self, clips: Clips) -> FloatArray:
+        """(n, 16, H, W, 3) -> (n, trunk_dim) float32."""
+
+    def head_vectors(self, vectors: FloatArray) -> FloatArray:
+        """Vectors of the trunk, or means of them (n, trunk_dim), -> (n, dim) float32 rows of length 1."""
+
+    def of_dictionary(self) -> ClipNetwork:
+        """The network for dictionary clips: another one only if it tells the two domains apart (Paper App. B.3)."""
+
+
+class PictureModel:
+    """A model that sees pictures."""
+
+    words: tuple[Word, ...] = ()
+
+    def __init__(self, network: ClipNetwork) -> None:
+        self.network = network
+        self.name, self.fingerprint, self.dim = network.name, network.fingerprint, network.dim
+        self.threshold, self.backend = network.threshold, network.backend
+        self.word_vectors = np.zeros((0, network.dim), np.float32)
+
+    def track(self, episode: Episode, reading: Reading, near: FloatArray | None = None) -> VideoTrack:
+        """Vectors of the trunk are kept: another head over the same trunk then costs seconds."""
+        with reading.opened_store() as store:
+            if near is not None and not self._is_stored(episode, reading, store):
+                return self._quick_track(episode, near, reading)
+            read = self._kept(episode, reading, store)
+        return replace(read, track=self._after_head(read.track))
+
+    def entry(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
+        """The mean over clips at random speed and shift, taken before the head (Paper 3.2)."""
+        return self.network.of_dictionary().head_vectors(self._entry_means(entry, reading, views))
+
+    def entries_name(self, reading: Reading, views: Views = Views()) -> str:
+        """The draw of the clips depends on the seed."""
+        return f"{self.fingerprint} entry {reading.seed}{_described(views)}"
+
+    def recording(self, clip: Path, reading: Reading) -> RecordedSign:
+        """Read once: trimmed by what moves, brought to the size of the network."""
+        refuse_landmark_file(clip, self.name)
+        watched = _Watched(clip, self.network.frame_shape, reading.box)
+        with VideoReader(clip, isolated=reading.isolated) as reader:
+            trim = trim_by_motion(watched.frames(reader))
+        faults, doubts = faults_of(trim, clip), damage_of(clip, _remarks(reader.report))
+        if faults:
+            return RecordedSign(np.zeros((0, self.dim), np.float32), trim, tuple(watched.pictures), faults)
+        kept = slice(trim.kept.start, trim.kept.stop)
+        shown = np.stack(watched.shaped[kept])
+        clips = shown[random_clips(len(shown), np.random.default_rng(reading.seed))]
+        network = self.network.of_dictionary()
+        vectors = network.head_vectors(_means(clips, network, Views(mirror=True)))
+        return RecordedSign(vectors, trim, tuple(watched.pictures[kept]), doubts=doubts)
+
+    def without_still_ends(self, entry: Entry, reading: Reading) -> tuple[Entry, str]:
+        """The still ends of a clip are in no video."""
+        if entry.video is None:
+            return entry, ""
+        trim = trim_clip(entry.video, isolated=reading.isolated)
+        said = f"{entry.video}: {trim.remark}" if trim.remark else ""
+        return replace(entry, kept=trim.kept if len(trim.kept) else None), said
+
+    def trunk(self) -> PictureTrunk | None:
+        """The vectors that are kept."""
+        return PictureTrunk(self) if self.network.trunk_fingerprint else None
+
+    def _entry_means(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
+        """(n_views, trunk_dim) the mean of the trunk's vectors of all clips of an entry, or the stored one."""
+        network = self.network.of_dictionary()
+        if entry.video is None:
+            stored = _stored_vector(entry)
+            if not network.trunk_fingerprint or len(stored) != network.trunk_dim:
+                what = f"its stored vector has {len(stored)} numbers, which the model {self.name!r} cannot use"
+                raise InputError(entry.entry_id, what, "use --model with the model that made it, such as bsldict")
+            return np.repeat(stored[None], len(_transforms(views)), axis=0)
+        refuse_landmark_file(entry.video, self.name)
+        return _means(entry_clips(entry, network.frame_shape, reading), network, views)
+
+    def _kept(self, episode: Episode, reading: Reading, store: FeatureStore | None) -> VideoTrack:
+        """The track that the store keeps: of the trunk where it can be had, else of the whole network."""
+        refuse_landmark_file(episode.video, self.name)
+        sha256, box, made = media_sha256(episode.video), self._box(episode, reading), self._made()
+        filed = replace(made, fingerprint=filed_under(made.fingerprint, box))
+        known = store.find(sha256, filed.fingerprint, reading.stride) if store is not None else None
+        track = store.open_track(sha256, filed.fingerprint, reading.stride) if store is not None else None
+        if track is not None and known is not None:
+            named = replace(track, video_id=episode.video_id, fingerprint=made.fingerprint)
+            return VideoTrack(named, sha256, known.remarks, filed.fingerprint, was_stored=True, box=box)
+        stage: Stage = "trunk" if self.network.trunk_fingerprint else "embedding"
+        progress = _in_windows(episode, reading)
+        unfinished = RowFile(made.dim, np.float16) if store is None else store.unfinished(sha256, filed, reading.stride)
+        with unfinished as rows:
+            found = embed_video(episode, self.network, reading, stage=stage, rows=rows, progress=progress)
+            remarks = _remarks(found.report)
+            if store is not None:
+                store.put(sha256, replace(found.track, fingerprint=filed.fingerprint), remarks, self.name)
+        return VideoTrack(found.track, sha256, remarks, filed.fingerprint, box=box)
+
+    def _made(self) -> StageVectors:
+        network = self.network
+        if network.trunk_fingerprint:
+            return StageVectors(network.trunk_fingerprint, network.trunk_dim)
+        return StageVectors(network.fingerprint, network.dim)
+
+    def _box(self, recording: Episode | Entry, reading: Reading) -> SignerBox | None:
+        return seen_box(recording, self.network.frame_shape, reading.box)
+
+    def _is_stored(self, episode: Episode, reading: Reading, store: FeatureStore | None) -> bool:
+        filed = filed_under(self._made().fingerprint, self._box(episode, reading))
+        return store is not None and store.find(media_sha256(episode.video), filed, reading.stride) is not None
+
+    def _after_head(self, track: EmbeddingTrack) -> EmbeddingTrack:
+        """The embeddings of a kept track; memory does not grow with it."""
+        if track.unit_rows:
+            return as_stored(track)
+        with RowFile(self.dim) as rows:
+            for block in row_blocks(track.vectors):
+                rows.append(self.network.head_vectors(block.astype(np.float32)))
+            return replace(track, vectors=rows.mapped(), fingerprint=self.fingerprint, unit_rows=True)
+
+    def _quick_track(self, episode: Episode, near: FloatArray, reading: Reading) -> VideoTrack:
+        """For somebody who waits: it is never kept, and says so."""
+        refuse_landmark_file(episode.video, self.name)
+        found = embed_near(episode, self.network, near, reading, progress=_in_windows(episode, reading))
+        remarks = Remarks(found.report.partial, (QUICK_LOOK, *found.report.warnings))
+        return VideoTrack(found.track, media_sha256(episode.video), remarks, "", box=self._box(episode, reading))
+
+
+class PictureTrunk:
+    """The first stage of a picture model."""
+
+    def __init__(self, model: PictureModel) -> None:
+        self._model, network = model, model.network
+        self.name, self.fingerprint, self.dim = model.name, network.trunk_fingerprint, network.trunk_dim
+
+    def track(self, episode: Episode, reading: Reading) -> VideoTrack:
+        """Half-precision rows, as they lie on the disk."""
+        with reading.opened_store() as store:
+            return self._model._kept(episode, reading, store)
+
+    def entry(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
+        """Means over clips, rounded as tracks are."""
+        return self._model._entry_means(entry, reading, views).astype(np.float16).astype(np.float32)
+
+    def entries_name(self, reading: Reading, views: Views = Views()) -> str:
+        """The draw of the clips depends on the seed."""
+        return f"{self.fingerprint} entry {reading.seed}{_described(views)}"
+
+
+# From frames to vectors.
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +235,17 @@ class Extraction:
     report: ReadReport
 
 
-def seen_box(recording: Episode | Entry, model: Embedder, asked: SignerBox | None = None) -> SignerBox | None:
-    """The part of its pictures that a model looks at: what was asked for, else what the model was trained to see."""
-    return asked or (recording.box if model.frame_shape.signer_box else None)
+def seen_box(recording: Episode | Entry, shape: FrameShape, asked: SignerBox | None = None) -> SignerBox | None:
+    """The part of its pictures that a model looks at: what was asked for, else what it was trained to see."""
+    return asked or (recording.box if shape.signer_box else None)
 
 
 def embed_video(
     episode: Episode,
-    embedder: Embedder,
+    network: ClipNetwork,
+    reading: Reading = Reading(),
     *,
-    options: ExtractOptions = ExtractOptions(),
+    stage: Stage = "embedding",
     rows: RowFile | None = None,
     progress: MediaProgress | None = None,
 ) -> Extraction:
@@ -97,78 +254,126 @@ def embed_video(
     Vectors are appended to `rows` (default: float32 in a temporary file) and the track is a memory map of them; rows
     that are there already, from a run that was cut short, are not computed again.
     """
-    made = stage_vectors(embedder, options.stage)
+    is_final = stage == "embedding"
     if rows is None:
-        with RowFile(made.dim) as temporary:
-            return embed_video(episode, embedder, options=options, rows=temporary, progress=progress)
-    box = seen_box(episode, embedder, options.box)
-    with VideoReader(episode.video, shape=embedder.frame_shape, box=box, isolated=options.isolated) as reader:
+        with RowFile(network.dim if is_final else network.trunk_dim) as temporary:
+            return embed_video(episode, network, reading, stage=stage, rows=temporary, progress=progress)
+    box = seen_box(episode, network.frame_shape, reading.box)
+    with VideoReader(episode.video, shape=network.frame_shape, box=box, isolated=reading.isolated) as reader:
         # The windows that are left are those of the frames that are left.
-        frames = islice(_reported(reader, progress), len(rows) * options.stride, None)
-        for vectors in _vectors(frames, embedder, options):
-            rows.append(vectors)
+        frames = islice(_reported(reader, progress), len(rows) * reading.stride, None)
+        for vectors in _trunk_vectors(frames, network, reading.stride):
+            rows.append(network.head_vectors(vectors) if is_final else vectors)
         report = reader.report
-    grid, is_final = WindowGrid(len(report.axis), stride=options.stride), options.stage == "embedding"
+    grid = WindowGrid(len(report.axis), stride=reading.stride)
     if len(rows) != len(grid):
         raise VideoError(episode.video, "gave other frames than the last time", "run the same command again")
-    track = EmbeddingTrack(episode.video_id, grid, report.axis, rows.mapped(), made.fingerprint, unit_rows=is_final)
+    fingerprint = network.fingerprint if is_final else network.trunk_fingerprint
+    track = EmbeddingTrack(episode.video_id, grid, report.axis, rows.mapped(), fingerprint, unit_rows=is_final)
     return Extraction(track, report)
 
 
-def embed_landmarks(
-    track: LandmarkTrack, embedder: LandmarkEmbedder, *, stride: int = 1, stage: Stage = "embedding"
-) -> EmbeddingTrack:
-    """The same windows over the landmarks of a video, which somebody has detected."""
-    made, grid = stage_vectors(embedder, stage), WindowGrid(len(track.axis), stride=stride)
-    with RowFile(made.dim) as rows:
-        for clips in window_batches(track.points, stride):
-            rows.append(embedder.trunk_vectors(clips) if stage == "trunk" else embedder.embed(clips))
-        return EmbeddingTrack(track.video_id, grid, track.axis, rows.mapped(), made.fingerprint, stage == "embedding")
+def entry_clips(entry: Entry, shape: FrameShape, reading: Reading = Reading()) -> Pixels:
+    """(n, 16, H, W, 3): clips of a dictionary video at random speed and shift (Paper 3.2).
 
-
-@dataclass(frozen=True, slots=True)
-class EntryOptions:
-    """How a dictionary clip becomes one vector."""
-
-    seed: int = 0
-    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
-    sampling: Sampling = "random"  # "consecutive" is the ablation of Paper App. C.1: random shift only
-    stage: Stage = "embedding"  # "trunk": the mean of the trunk's vectors, (trunk dim,)
-
-
-def embed_entry(entry: Entry, embedder: Embedder, options: EntryOptions = EntryOptions()) -> FloatArray:
-    """One vector (dim,) for a dictionary clip: the mean over clips at random speed and shift (Paper 3.2).
-
-    A model with a trunk and a head takes the mean before the head, as in the paper. The draw depends on the seed and
-    the content of the clip only, so it has the same vector in every run, in any order, and under any name.
+    The draw depends on the seed and the content of the video only, so an entry has the same vector in every run, in
+    any order, and under any name.
     """
     if entry.video is None:
-        raise VideoError(
-            entry.entry_id, "the dictionary has no video for this entry", "add the clip, or remove the entry"
-        )
-    stage_vectors(embedder, options.stage)  # refuses what has no such stage before anything is read
-    embedder = for_dictionary(embedder)
-    box = seen_box(entry, embedder)
-    with VideoReader(entry.video, shape=embedder.frame_shape, box=box, isolated=options.isolated) as reader:
+        raise VideoError(entry.entry_id, "the dictionary has no video for this entry", "add the clip, or remove it")
+    box = seen_box(entry, shape)
+    with VideoReader(entry.video, shape=shape, box=box, isolated=reading.isolated) as reader:
         frames = [frame.pixels for frame, _ in zip(reader, range(LONGEST_ENTRY_FRAMES + 1), strict=False)]
     if len(frames) > LONGEST_ENTRY_FRAMES:
-        raise VideoError(
-            entry.video, "is longer than two minutes: a dictionary clip shows one sign", "cut the sign out"
-        )
+        raise VideoError(entry.video, "is longer than two minutes: a dictionary clip shows one sign", "cut it out")
     if entry.kept is not None:
         if entry.kept.stop > len(frames):
             what = f"has {len(frames)} frames, but its dictionary keeps frames {entry.kept.start} to {entry.kept.stop}"
             raise VideoError(entry.video, what, "correct kept_start and kept_stop, or build the dictionary again")
         frames = frames[entry.kept.start : entry.kept.stop]
-    rng = np.random.default_rng([options.seed, *bytes.fromhex(media_sha256(entry.video))])
-    chosen = random_clips if options.sampling == "random" else consecutive_clips
-    clips = np.stack(frames)[chosen(len(frames), rng)]
-    vectors = embedder.trunk_vectors(clips) if isinstance(embedder, StagedEmbedder) else embedder.embed(clips)
-    mean: FloatArray = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-    if options.stage == "trunk" or not isinstance(embedder, StagedEmbedder):
-        return mean
-    vector: FloatArray = embedder.head_vectors(mean[None])[0]
-    return vector
+    rng = np.random.default_rng([reading.seed, *bytes.fromhex(media_sha256(entry.video))])
+    return np.stack(frames)[random_clips(len(frames), rng)]
+
+
+def frames_at_rate(rate: float, length: int = CLIP_LENGTH) -> Ints:
+    """Which frames of a clip show it `rate` times as fast around its middle, its ends held still: (length,).
+
+    >>> frames_at_rate(2.0, 8).tolist(), frames_at_rate(0.5, 8).tolist()
+    ([0, 0, 0, 2, 4, 6, 7, 7], [2, 2, 3, 3, 4, 4, 5, 5])
+    """
+    middle = (length - 1) / 2
+    places = np.floor(middle + (np.arange(length) - middle) * rate + 0.5 - 1e-9)
+    frames: Ints = np.clip(places, 0, length - 1).astype(np.int64)
+    return frames
+
+
+def _transforms(views: Views) -> list[tuple[bool, float]]:
+    """(is mirrored, rate) of every view: the clip as it is, then each other pair of side and speed."""
+    sides = (False, True) if views.mirror else (False,)
+    others = [(side, rate) for side in sides for rate in dict.fromkeys((1.0, *views.rates)) if side or rate != 1]
+    return [(False, 1.0), *others]
+
+
+def _described(views: Views) -> str:
+    return "".join(f" {'mirrored' if side else ''}x{rate:g}" for side, rate in _transforms(views)[1:])
+
+
+def _means(clips: Pixels, network: ClipNetwork, views: Views) -> FloatArray:
+    """(n_views, trunk_dim) the mean of the trunk's vectors of clips (n, 16, H, W, 3) through every view."""
+    means = []
+    for is_mirrored, rate in _transforms(views):
+        seen = clips if rate == 1 else clips[:, frames_at_rate(rate)]
+        # A view of the pixels backwards is not what every backend takes.
+        seen = np.ascontiguousarray(seen[:, :, :, ::-1]) if is_mirrored else seen
+        means.append(network.trunk_vectors(seen).mean(axis=0, dtype=np.float64).astype(np.float32))
+    return np.stack(means)
+
+
+def _stored_vector(entry: Entry) -> FloatArray:
+    """The vector (trunk_dim,) that came with the dictionary."""
+    file = entry.features
+    found = None
+    if file is not None and file.is_file():
+        found = _features(file.parent, file.stat().st_mtime_ns).vector(STORED_KIND, entry.entry_id)
+    if found is None:
+        raise VideoError(entry.entry_id, "has neither a clip nor a stored vector", "add the clip or remove it")
+    return found
+
+
+@lru_cache(maxsize=2)
+def _features(folder: Path, changed_ns: int) -> EntryFeatures:
+    del changed_ns  # a file that changed is read again
+    return read_entry_features(folder)
+
+
+def _remarks(report: ReadReport) -> Remarks:
+    return Remarks(report.partial, report.warnings)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """What is remembered of the frames that pass by: their large pictures are let go."""
+
+    path: Path
+    shape: FrameShape
+    box: SignerBox | None
+    shaped: list[Pixels]
+    pictures: list[Pixels]
+
+    def __init__(self, path: Path, shape: FrameShape, box: SignerBox | None) -> None:
+        self.path, self.shape, self.box = path, shape, box
+        self.shaped, self.pictures = [], []
+
+    def frames(self, reader: VideoReader) -> Iterator[Pixels]:
+        most = LONGEST_SECONDS * FRAME_RATE
+        for frame in islice(reader, most + 1):
+            if len(self.shaped) == most:
+                what = f"is longer than {LONGEST_SECONDS} s"
+                raise VideoError(self.path, what, "record one sign; `signspot spot` searches long videos")
+            pixels = frame.pixels if self.box is None else cut_square(frame.pixels, self.box)
+            self.shaped.append(shape_frame(pixels, self.shape))
+            self.pictures.append(thumbnail(pixels))
+            yield pixels
 
 
 def window_batches(frames: Iterable[Numbers], stride: int, per_batch: int = WINDOWS_PER_BATCH) -> Iterator[Numbers]:
@@ -193,27 +398,22 @@ def window_batches(frames: Iterable[Numbers], stride: int, per_batch: int = WIND
         yield _windows(pending + fill, starts - first)
 
 
-def _vectors(frames: Iterable[Pixels], embedder: Embedder, options: ExtractOptions) -> Iterator[FloatArray]:
+def _trunk_vectors(frames: Iterable[Pixels], network: ClipNetwork, stride: int) -> Iterator[FloatArray]:
     """The rows of a track, in the order of `WindowGrid`."""
-    if not isinstance(embedder, StagedEmbedder):
-        yield from (embedder.embed(clips) for clips in window_batches(frames, options.stride))
+    if not network.trunk_fingerprint:
+        yield from (network.trunk_vectors(clips) for clips in window_batches(frames, stride))
         return
-    for vectors in _trunk_vectors(frames, embedder, options.stride):
-        yield vectors if options.stage == "trunk" else embedder.head_vectors(vectors)
-
-
-def _trunk_vectors(frames: Iterable[Pixels], embedder: StagedEmbedder, stride: int) -> Iterator[FloatArray]:
     # torch takes seconds to load, and only networks need it.
     from signspot.models.embedders import VideoEmbedder
     from signspot.models.i3d_shared import is_shareable
 
-    if isinstance(embedder, VideoEmbedder) and is_shareable(embedder, stride):
-        yield from _shared_rows(frames, embedder, stride)
+    if isinstance(network, VideoEmbedder) and is_shareable(network, stride):
+        yield from _shared_rows(frames, network, stride)
     else:
-        yield from (embedder.trunk_vectors(clips) for clips in window_batches(frames, stride))
+        yield from (network.trunk_vectors(clips) for clips in window_batches(frames, stride))
 
 
-def _shared_rows(frames: Iterable[Pixels], embedder: VideoEmbedder, stride: int) -> Iterator[FloatArray]:
+def _shared_rows(frames: Iterable[Pixels], network: VideoEmbedder, stride: int) -> Iterator[FloatArray]:
     from signspot.models.i3d_shared import shared_vectors
 
     latest: deque[Pixels] = deque(maxlen=CLIP_LENGTH)
@@ -226,12 +426,12 @@ def _shared_rows(frames: Iterable[Pixels], embedder: VideoEmbedder, stride: int)
             n_frames += 1
             yield frame
 
-    for vectors in shared_vectors(remembered(), embedder, stride):
+    for vectors in shared_vectors(remembered(), network, stride):
         n_windows += len(vectors)
         yield vectors
     if n_windows < len(WindowGrid(n_frames, stride=stride)):
         # A last window that is pulled back, or filled up, is none of those.
-        yield from (embedder.trunk_vectors(clips) for clips in window_batches(latest, stride=1))
+        yield from (network.trunk_vectors(clips) for clips in window_batches(latest, stride=1))
 
 
 def _windows(frames: list[Numbers], starts: npt.NDArray[np.int64]) -> Numbers:
@@ -250,6 +450,16 @@ def _reported(reader: VideoReader, progress: MediaProgress | None) -> Iterator[P
         yield frame.pixels
 
 
+def _in_windows(episode: Episode, reading: Reading) -> MediaProgress:
+    """Report media time as windows: their number in a second is what tells a fast machine from a slow one."""
+    step, window_ms = f"reading the windows of {episode.video.name}", FRAME_MS * reading.stride
+
+    def report(done_ms: float, expected_ms: float | None) -> None:
+        reading.progress(step, done_ms / window_ms, None if expected_ms is None else expected_ms / window_ms)
+
+    return report
+
+
 # Quick looks for somebody who waits: every fourth window first, then every window around the promising ones.
 #
 # Every row it computes is the row that `embed_video` computes at stride 1, up to rounding; any other is a copy
@@ -264,50 +474,36 @@ _ROWS_AT_ONCE = 4096
 Starts = Ints  # (n,) first frames of windows, rising
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoarseOptions:
-    """How much is looked at closely."""
-
-    stride: int = 4
-    candidates: int = 12  # peaks of each query that are refined
-    isolated: bool = True  # decode in a process of its own
-    box: SignerBox | None = None  # as in ExtractOptions
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.stride <= CLIP_LENGTH or self.candidates < 1:
-            raise ValueError(f"nothing can be found with {self}")
-
-
 def embed_near(
     episode: Episode,
-    embedder: Embedder,
+    network: ClipNetwork,
     queries: FloatArray,
+    reading: Reading = Reading(),
     *,
-    options: CoarseOptions = CoarseOptions(),
+    stride: int = 4,
+    candidates: int = 12,  # peaks of each query that are refined
     progress: MediaProgress | None = None,
 ) -> Extraction:
-    """A track at stride 1 that is exact where one of `queries` (n, dim), unit rows, may be performed."""
+    """A track at stride 1 that is exact where one of `queries` (n, dim), unit rows, may be signed."""
+    if not 1 <= stride <= CLIP_LENGTH or candidates < 1:
+        raise ValueError(f"nothing can be found with stride {stride} and {candidates} candidates")
     passes = _TwoPasses(progress)
-    coarse = embed_video(
-        episode,
-        embedder,
-        options=ExtractOptions(stride=options.stride, isolated=options.isolated, box=options.box),
-        progress=passes.first,
-    )
+    coarse = embed_video(episode, network, replace(reading, stride=stride), progress=passes.first)
     track = coarse.track
     known = track.grid.starts()
-    wanted = np.setdiff1d(starts_near(track, queries, options.candidates), known)
+    wanted = np.setdiff1d(starts_near(track, queries, candidates), known)
     rows = [track.vectors]
     if len(wanted):
-        box = seen_box(episode, embedder, options.box)
-        with VideoReader(episode.video, shape=embedder.frame_shape, box=box, isolated=options.isolated) as reader:
+        box = seen_box(episode, network.frame_shape, reading.box)
+        with VideoReader(episode.video, shape=network.frame_shape, box=box, isolated=reading.isolated) as reader:
             frames = passes.second(reader)
-            rows += [embedder.embed(clips) for clips in chosen_windows(frames, wanted)]
+            trunks = (network.trunk_vectors(clips) for clips in chosen_windows(frames, wanted))
+            rows += [network.head_vectors(some) for some in trunks]
         if sum(map(len, rows)) != len(known) + len(wanted):
             raise VideoError(episode.video, "changed while it was being read", "run the same command again")
     order = np.argsort(starts := np.concatenate([known, wanted]))
     grid = WindowGrid(track.grid.n_frames)
-    with RowFile(embedder.dim) as held:
+    with RowFile(network.dim) as held:
         computed: FloatArray = np.concatenate(rows).astype(np.float32, copy=False)
         for some in np.array_split(order[nearest_of(starts[order], len(grid))], len(grid) // _ROWS_AT_ONCE + 1):
             held.append(computed[some])
@@ -379,193 +575,32 @@ class _TwoPasses:
             yield frame.pixels
 
 
-# One vector per dictionary entry: from its clip, or, where there is none, from vectors stored with the dictionary.
+# A model whose answers can be computed by hand: a clip is its mean colour. It knows nothing about signing, and lets the
+# whole path, from a file to a finding, be shown, tested and timed without a trained network.
 
 
-STORED_KIND = "i3d"  # vectors of the trunk: the head of the model at hand makes embeddings of them
+class _MeanColour:
+    """Embeds a clip as its mean colour: a red clip is [1, 0, 0], a black one is zero (and never found)."""
+
+    name, fingerprint, trunk_fingerprint, backend = COLOUR_MODEL, "colour-1", "", "numpy"
+    dim = trunk_dim = 3
+    frame_shape, threshold = FrameShape(side=32, crop=32), 0.95
+
+    def trunk_vectors(self, clips: Clips) -> FloatArray:
+        mean = clips.mean(axis=(1, 2, 3), dtype=np.float64)
+        length = np.linalg.norm(mean, axis=1, keepdims=True)
+        unit: FloatArray = (mean / np.where(length > 0, length, 1)).astype(np.float32)
+        return unit
+
+    def head_vectors(self, vectors: FloatArray) -> FloatArray:
+        return vectors
+
+    def of_dictionary(self) -> _MeanColour:
+        return self
 
 
-@dataclass(frozen=True, slots=True)
-class EntrySource:
-    """Where the vectors of a dictionary's entries come from."""
+class ColourModel(PictureModel):
+    """Compares mean colours."""
 
-    dictionary: Dictionary
-    model: Embedder
-    stored: EntryFeatures | None
-    seed: int
-    isolated: bool
-
-    @classmethod
-    def of(cls, dictionary: Dictionary, model: Embedder, *, seed: int, isolated: bool) -> EntrySource:
-        """Open the stored vectors if the dictionary has any."""
-        folder = dictionary.folder
-        has_stored = folder is not None and (folder / FEATURES_FILE).is_file()
-        stored = read_entry_features(folder) if folder is not None and has_stored else None
-        return cls(dictionary, model, stored, seed, isolated)
-
-    def vector(self, entry: Entry) -> FloatArray:
-        """The vector of one entry (dim,); raises VideoError where it has none."""
-        if entry.video is not None:
-            refuse_landmark_file(entry.video, self.model)
-            return embed_entry(entry, self.model, EntryOptions(seed=self.seed, isolated=self.isolated))
-        stored = self.stored.vector(STORED_KIND, entry.entry_id) if self.stored is not None else None
-        if stored is None:
-            raise VideoError(entry.entry_id, "has neither a clip nor a stored vector", "add the clip or remove it")
-        model = for_dictionary(self.model)
-        if not isinstance(model, StagedEmbedder) or model.trunk_dim != len(stored):
-            what = f"only vectors of {len(stored)} numbers are stored, which the model {model.name!r} cannot use"
-            raise InputError(self.dictionary.name, what, "use --model with the model that made them, such as bsldict")
-        vector: FloatArray = model.head_vectors(stored[None])[0]
-        return vector
-
-    def remarks(self, words: Iterable[Word]) -> tuple[str, ...]:
-        """What should be known about the vectors of these words."""
-        entries = (entry for word in words for entry in self.dictionary.entries(word))
-        if self.stored is None or all(entry.video is not None for entry in entries):
-            return ()
-        made_by = self.stored.kinds[STORED_KIND].made_by
-        return (f"{self.dictionary.name}: stored vectors are used ({made_by}); they fit only the trunk that made them",)
-
-
-def vectors_of(word: Word, usable: list[tuple[Entry, FloatArray]], model: Embedder, trouble: str) -> EntryVectors:
-    """The entries of a word that could be read, as one array."""
-    if not usable:
-        raise DictionaryError(word, "none of its clips can be used", trouble.removeprefix(LEFT_OUT))
-    vectors = np.stack([vector for _, vector in usable])
-    return EntryVectors(word, tuple(entry for entry, _ in usable), vectors, model.fingerprint)
-
-
-# The vectors of a video: from the store if they are there, otherwise computed, and kept.
-
-
-QUICK_LOOK = "a quick look: of most of the video only every fourth window was compared, so signs may be missing"
-
-
-def track_of(
-    episode: Episode,
-    model: Embedder,
-    *,
-    store: FeatureStore | None = None,
-    options: ExtractOptions = ExtractOptions(),
-    progress: Progress | None = None,
-) -> VideoTrack:
-    """Look the video up in the store by its content; compute and keep what is not there.
-
-    Of a model with a trunk and a head, vectors of the trunk are kept: another head over the same trunk then costs
-    seconds. They are rounded as on the disk also the first time, and without a store, so that answers never differ.
-    """
-    if sees_landmarks(model):
-        from signspot.embedding.landmarks import landmark_track_of  # which is made of what is here
-
-        return landmark_track_of(episode, model, store=store, options=options, progress=progress)
-    refuse_landmark_file(episode.video, model)
-    sha256 = media_sha256(episode.video)
-    kept = replace(options, stage=_kept_stage(model))
-    stage_vectors(model, options.stage)  # refuses a stage that the model does not have
-    box, filed = seen_box(episode, model, options.box), _filed(episode, model, options.box)
-    known = store.find(sha256, filed.fingerprint, kept.stride) if store is not None else None
-    track = store.open_track(sha256, filed.fingerprint, kept.stride) if store is not None else None
-    if track is not None and known is not None:
-        return VideoTrack(_asked_for(track, episode, model, options), sha256, known.remarks, was_stored=True, box=box)
-    report = _in_windows(episode, kept.stride, progress)
-    with RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, kept.stride) as rows:
-        found = embed_video(episode, model, options=kept, rows=rows, progress=report)
-        remarks = Remarks(found.report.partial, found.report.warnings)
-        if store is not None:
-            store.put(sha256, replace(found.track, fingerprint=filed.fingerprint), remarks, model.name)
-    return VideoTrack(_asked_for(found.track, episode, model, options), sha256, remarks, box=box)
-
-
-def quick_track_of(
-    episode: Episode,
-    model: Embedder,
-    queries: FloatArray,
-    *,
-    options: ExtractOptions = ExtractOptions(),
-    progress: Progress | None = None,
-) -> VideoTrack:
-    """A track that is exact only near `queries` (n, dim), for somebody who waits: it is never kept, and says so.
-
-    Where a model sees landmarks, looking closely costs next to nothing once they are found: the track is exact.
-    """
-    if sees_landmarks(model):
-        return track_of(episode, model, options=options, progress=progress)
-    refuse_landmark_file(episode.video, model)
-    report = _in_windows(episode, stride=1, progress=progress)
-    coarse = CoarseOptions(isolated=options.isolated, box=options.box)
-    near = embed_near(episode, model, queries, options=coarse, progress=report)
-    remarks = Remarks(near.report.partial, (QUICK_LOOK, *near.report.warnings))
-    return VideoTrack(near.track, media_sha256(episode.video), remarks, box=seen_box(episode, model, options.box))
-
-
-def is_stored(
-    episode: Episode, model: Embedder, store: FeatureStore | None, options: ExtractOptions = ExtractOptions()
-) -> bool:
-    """Whether `track_of` has nothing to compute."""
-    if store is None:
-        return False
-    if sees_landmarks(model):
-        from signspot.embedding.landmarks import landmark_track_is_stored
-
-        return landmark_track_is_stored(episode, model, store, options)
-    filed = _filed(episode, model, options.box)
-    return store.find(media_sha256(episode.video), filed.fingerprint, options.stride) is not None
-
-
-def _filed(episode: Episode, model: Embedder, asked: SignerBox | None) -> StageVectors:
-    """What is kept of a video, and what it is filed under."""
-    made = stage_vectors(model, _kept_stage(model))
-    return replace(made, fingerprint=filed_under(made.fingerprint, seen_box(episode, model, asked)))
-
-
-def _kept_stage(model: Embedder) -> Stage:
-    return "trunk" if trunk_fingerprint(model) else "embedding"
-
-
-def _asked_for(track: EmbeddingTrack, episode: Episode, model: Embedder, options: ExtractOptions) -> EmbeddingTrack:
-    """What was asked for, made of what is kept."""
-    made = stage_vectors(model, "embedding" if track.unit_rows else "trunk")
-    named = replace(track, video_id=episode.video_id, fingerprint=made.fingerprint)
-    if options.stage == "trunk" and not track.unit_rows:
-        return named
-    return with_head(named, model) if isinstance(model, StagedEmbedder) and not track.unit_rows else as_stored(named)
-
-
-def _in_windows(episode: Episode, stride: int, progress: Progress | None) -> MediaProgress:
-    """Report media time as windows: their number in a second is what tells a fast machine from a slow one."""
-    step, window_ms = f"reading the windows of {episode.video.name}", FRAME_MS * stride
-
-    def report(done_ms: float, expected_ms: float | None) -> None:
-        if progress is not None:
-            progress(step, done_ms / window_ms, None if expected_ms is None else expected_ms / window_ms)
-
-    return report
-
-
-@dataclass(frozen=True, slots=True)
-class Embedded:
-    """What became of one video of `embed_files`."""
-
-    video: Path
-    made: VideoTrack | None = None
-    failure: SignspotError | None = None
-    remarks: tuple[str, ...] = ()  # what should be known about all that was given; with the first video
-
-
-def embed_files(
-    sources: tuple[Path, ...],
-    model: Embedder,
-    store: Path,
-    options: ExtractOptions = ExtractOptions(),
-    progress: Progress | None = None,
-) -> Iterator[Embedded]:
-    """Fill the store with the vectors of videos and folders of videos; those that are there cost nothing."""
-    episodes, remarks = read_sources(sources)
-    with open_store(store) as opened:
-        for number, episode in enumerate(episodes):
-            said = () if number else remarks
-            try:
-                made = track_of(episode, model, store=opened, options=options, progress=progress)
-                yield Embedded(episode.video, made, remarks=said)
-            except (SignspotError, ValueError) as error:
-                yield Embedded(episode.video, failure=trouble_of(episode.video, error), remarks=said)
+    def __init__(self) -> None:
+        super().__init__(_MeanColour())

@@ -6,24 +6,27 @@ import hashlib
 import os
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from signspot.domain.recordings import Dictionary, Episode
-from signspot.domain.tracks import Embedder, EmbeddingTrack
-from signspot.embedding.landmarks import has_detector, landmark_file_of
-from signspot.embedding.model import COLOUR_MODEL, LANDMARK_MODEL, sees_landmarks
-from signspot.embedding.pictures import ExtractOptions, embed_video, track_of
+from signspot.domain.tracks import EmbeddingTrack
+from signspot.embedding.landmarks import LandmarkModel, has_detector, landmark_file_of
+from signspot.embedding.model import COLOUR_MODEL, LANDMARK_MODEL, Model, Reading
+from signspot.embedding.pictures import ColourModel, PictureModel, embed_video
 from signspot.errors import EnvironmentProblem, InputError, SignspotError
 from signspot.evaluation.calibration import Calibration
 from signspot.files.atomic import own_folder
 from signspot.formats.pose import POSE_SUFFIX
-from signspot.models.embedders import ColourEmbedder
 from signspot.stores.calibration import CALIBRATION_SUFFIX, check_fingerprint, read_calibration
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import default_store_folder
+
+if TYPE_CHECKING:
+    from signspot.models.checkpoints import Checkpoint
 
 MODEL_SUFFIX = ".safetensors"
 _LANDMARK_TRUNK = "landmark"  # what cards call it
@@ -33,7 +36,7 @@ _SHIPPED_FOR = {
     "world-v1": "drawn figures of the synthetic world, from pictures",
 }
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-_BUILT_IN = {COLOUR_MODEL: ("mean colours: shows the path, knows nothing about signing", ColourEmbedder)}
+_BUILT_IN = {COLOUR_MODEL: ("mean colours: shows the path, knows nothing about signing", ColourModel)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +58,74 @@ def models_folder(environment: Mapping[str, str]) -> Path:
         raise EnvironmentProblem(error.where, what, fix) from error
 
 
-def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", folder: Path | None = None) -> Embedder:
-    """A model by its name, or by the path of its .safetensors file; its card says whether it sees landmarks."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """The model that a user asks for, and where it shall run."""
+
+    name: str = ""  # a name, or the path of a .safetensors file; "": the one that can see all recordings
+    backend: str = "auto"
+    device: str = "cpu"
+
+
+def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", folder: Path | None = None) -> Model:
+    """A model by its name, or by the path of its .safetensors file."""
     if str(name) in _BUILT_IN:
+        _refuse_backend(str(name), backend, device, runs_in="numpy")
         return _BUILT_IN[str(name)][1]()
     path = model_path(name, folder)
     # torch is loaded only when a network is.
-    from signspot.models.backends import choose_backend
-    from signspot.models.checkpoints import read_card
+    from signspot.models.checkpoints import load_checkpoint
+
+    return model_of(load_checkpoint(path), backend=backend, device=device, where=str(path))
+
+
+def model_of(checkpoint: Checkpoint, *, backend: str = "auto", device: str = "cpu", where: str = "") -> Model:
+    """The model of a checkpoint; its card says whether it sees landmarks."""
     from signspot.models.embedders import embedder_from_checkpoint, landmark_embedder_from_checkpoint
 
-    if read_card(path).architecture.split("+")[0] == _LANDMARK_TRUNK:
-        choose_backend(backend, device=device)  # it runs in PyTorch on the processor; a wrong name is still wrong
-        return landmark_embedder_from_checkpoint(path)
-    return embedder_from_checkpoint(path, backend=backend, device=device)
+    if checkpoint.card.architecture.split("+")[0] == _LANDMARK_TRUNK:
+        _refuse_backend(checkpoint.card.name, backend, device, runs_in="torch")
+        return LandmarkModel(landmark_embedder_from_checkpoint(checkpoint, where))
+    return PictureModel(embedder_from_checkpoint(checkpoint, backend=backend, device=device, where=where))
+
+
+def trunk_fingerprints(checkpoint: Checkpoint) -> Iterator[str]:
+    """What vectors of a trunk may be filed under: those of another backend differ in their last digits."""
+    for backend in ("auto", "torch", "openvino-bf16"):
+        with suppress(EnvironmentProblem, InputError):  # not installed, or not for this model: it made none of them
+            if (trunk := model_of(checkpoint, backend=backend).trunk()) is not None:
+                yield trunk.fingerprint
+
+
+def _refuse_backend(name: str, backend: str, device: str, *, runs_in: str) -> None:
+    """A small model runs in one way only; a wrong name is still wrong."""
+    if (backend, device) == ("auto", "cpu"):
+        return
+    from signspot.models.backends import choose_backend
+
+    with suppress(EnvironmentProblem):  # not installed here, which changes nothing
+        choose_backend(backend, device=device)
+    if backend not in ("auto", runs_in):
+        raise InputError(f"--backend {backend}", f"the model {name!r} runs in {runs_in} only", "leave --backend out")
+    if device != "cpu":
+        raise InputError(f"--device {device}", f"the model {name!r} runs on the processor only", "leave --device out")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedModel:
+    """A model, how recordings are read for it, and what should be said about the choice, if there was one."""
+
+    model: Model
+    reading: Reading
+    name: str  # as it was chosen
+    remarks: tuple[str, ...] = ()
+
+
+def open_model(choice: ModelChoice, recordings: Iterable[Path | None], reading: Reading) -> OpenedModel:
+    """The model that was asked for, or else the one that can see all recordings; None stands for a missing clip."""
+    chosen = chosen_model(choice.name, recordings)
+    model = load_model(chosen.name, backend=choice.backend, device=choice.device)
+    return OpenedModel(model, replace(reading, store=_kept_for(chosen, reading.store)), chosen.name, chosen.remarks)
 
 
 def known_models(folder: Path | None) -> tuple[KnownModel, ...]:
@@ -159,7 +216,7 @@ def chosen_model(asked: str, recordings: Iterable[Path | None]) -> ChosenModel:
     return ChosenModel(COLOUR_MODEL, (f"{_FALLEN_BACK} {named or 'each'}{more} (--model for others)",))
 
 
-def kept_for(chosen: ChosenModel, folder: Path | None) -> Path | None:
+def _kept_for(chosen: ChosenModel, folder: Path | None) -> Path | None:
     """Where vectors are kept: mean colours that nobody asked for are not worth a place in the usual folder."""
     if not chosen.remarks or chosen.name != COLOUR_MODEL or folder is None:
         return folder
@@ -171,20 +228,20 @@ def kept_for(chosen: ChosenModel, folder: Path | None) -> Path | None:
 # Where calibrations are kept: beside the file of their model, or in a folder by the model's fingerprint.
 
 
-def kept_at(model: Embedder, environment: Mapping[str, str]) -> Path:
+def kept_at(model: Model, environment: Mapping[str, str]) -> Path:
     """Where `calibrate` keeps the calibration of a model: `calibrations/` beside the folder of imported models."""
     digest = hashlib.sha256(model.fingerprint.encode()).hexdigest()[:16]
     return models_folder(environment).with_name("calibrations") / f"{digest}{CALIBRATION_SUFFIX}"
 
 
-def calibration_for(model: Embedder, named: Path | None, model_name: str) -> Calibration | None:
+def calibration_for(model: Model, named: Path | None, model_name: str) -> Calibration | None:
     """The calibration that was named, or the one beside the model's file, or the one that is kept; None: uncalibrated.
 
     A named one must fit; one of the others that is for another model is passed over.
     """
     if named is not None:
         calibration = read_calibration(named)
-        check_fingerprint(calibration, model)
+        check_fingerprint(calibration, model.name, model.fingerprint)
         return calibration
     for path in _places(model, model_name):
         if is_there(path):
@@ -194,7 +251,7 @@ def calibration_for(model: Embedder, named: Path | None, model_name: str) -> Cal
     return None
 
 
-def _places(model: Embedder, model_name: str) -> tuple[Path, ...]:
+def _places(model: Model, model_name: str) -> tuple[Path, ...]:
     places: list[Path] = []
     with suppress(SignspotError):  # a built-in model has no file
         places.append(model_path(model_name).with_suffix(CALIBRATION_SUFFIX))
@@ -206,17 +263,16 @@ def _places(model: Embedder, model_name: str) -> tuple[Path, ...]:
 # The small steps that library users take one at a time.
 
 
-def embed(video: Path | str, model: Embedder, *, stride: int = 1, isolated: bool = True) -> EmbeddingTrack:
-    """The embedding of every window of a video, with the media time of every frame."""
+def embed(video: Path | str, model: Model, reading: Reading = Reading()) -> EmbeddingTrack:
+    """The embedding of every window of a video, with the media time of every frame; nothing is rounded or kept."""
     path = Path(video)
     episode = Episode(video_id=path.stem, video=path)
-    options = ExtractOptions(stride=stride, isolated=isolated)
-    if sees_landmarks(model):
-        read = track_of(episode, model, options=options)
-        track, said = read.track, (*read.remarks.warnings, read.remarks.partial)
+    if isinstance(model, PictureModel):
+        found = embed_video(episode, model.network, reading)
+        track, said = found.track, (*found.report.warnings, found.report.partial)
     else:
-        extraction = embed_video(episode, model, options=options)
-        track, said = extraction.track, (*extraction.report.warnings, extraction.report.partial)
+        read = model.track(episode, reading)
+        track, said = read.track, (*read.remarks.warnings, read.remarks.partial)
     for message in filter(None, said):
         warnings.warn(f"{path}: {message}", stacklevel=2)
     return track

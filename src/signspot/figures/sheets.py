@@ -9,9 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw
 
-from signspot.domain.landmarks import HAND_LIMBS, HAND_POINTS, POSE_LIMBS, POSE_NUMBERS, SignerLandmarks
 from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import FloatArray, Pixels
+from signspot.domain.tracks import (
+    HAND_LIMBS,
+    HAND_POINTS,
+    POSE_LIMBS,
+    POSE_NUMBERS,
+    FloatArray,
+    Pixels,
+    SignerLandmarks,
+)
 from signspot.figures.drawing import blank_figure, shortened, write_text
 from signspot.media.frames import TILE_HEIGHT, spread
 

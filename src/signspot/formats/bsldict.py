@@ -30,8 +30,13 @@ from signspot.files.json import MAX_NAME, Node, write_json
 from signspot.files.pickles.door import read_metadata
 from signspot.files.tables import read_manifest
 from signspot.formats.wlasl import Box
-from signspot.stores.dictionary import write_dictionary_manifest
-from signspot.stores.entries import FEATURES_FILE, EntryFeatures, FeatureSet, write_entry_features
+from signspot.stores.dictionary import (
+    FEATURES_FILE,
+    EntryFeatures,
+    FeatureSet,
+    write_dictionary_manifest,
+    write_entry_features,
+)
 
 # What BSLDict says about each of its clips, beyond what our entries hold: bsldict.json beside the manifest. The file
 # keeps the released field names and values. `BslDictRecord` is the typed view: boxes as fractions of the picture, trims

@@ -25,17 +25,19 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.landmarks import (
+from signspot.domain.time import FRAME_RATE, TimeAxis
+from signspot.domain.tracks import (
     HAND_LIMBS,
     HAND_NUMBERS,
     HAND_POINTS,
+    LANDMARK_DIM,
     POSE_LIMBS,
     POSE_NUMBERS,
     POSE_POINTS,
+    FloatArray,
+    LandmarkTrack,
     SignerLandmarks,
 )
-from signspot.domain.time import FRAME_RATE, TimeAxis
-from signspot.domain.tracks import LANDMARK_DIM, FloatArray, LandmarkTrack
 from signspot.errors import FormatError, InputError
 from signspot.files.atomic import atomic_output
 from signspot.files.intake import is_there, require_file, unreadable

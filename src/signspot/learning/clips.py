@@ -23,14 +23,22 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from signspot.domain.landmarks import SignerLandmarks, in_picture_heights
 from signspot.domain.recordings import Entry, Episode, Rights, SignerBox
 from signspot.domain.time import FrameSpan, TimeAxis
-from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, FrameShape, Ints, Pixels, WindowGrid
+from signspot.domain.tracks import (
+    CLIP_LENGTH,
+    LANDMARK_DIM,
+    FloatArray,
+    FrameShape,
+    Ints,
+    Pixels,
+    SignerLandmarks,
+    WindowGrid,
+    in_picture_heights,
+)
 from signspot.domain.words import Vocabulary
-from signspot.embedding.detector import LandmarkOptions
 from signspot.embedding.landmarks import has_detector, landmark_file_of, landmarks_of, sign_span, window_at
-from signspot.embedding.model import FEWEST_FRAMES, store_at, too_short
+from signspot.embedding.model import FEWEST_FRAMES, Reading, too_short
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.errors import InputError, MissingExtra, VideoError
 from signspot.files.atomic import atomic_output, make_folder
@@ -465,11 +473,11 @@ class FrameCache:
 
     folder: Path
     shape: FrameShape  # of the model; frames are kept at its full side, so that training can move the crop
-    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+    reading: Reading = Reading()
 
     def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis:
         del box
-        with VideoReader(video, shape=_SMALLEST, isolated=self.isolated) as reader:
+        with VideoReader(video, shape=_SMALLEST, isolated=self.reading.isolated) as reader:
             for _ in reader:
                 pass
             return reader.report.axis
@@ -528,7 +536,7 @@ class FrameCache:
         """The frames of a video with their numbers, up to the last one wanted."""
         shape = FrameShape(self.shape.side, self.shape.side, self.shape.keep_aspect)
         last = max((span.stop for span in wanted), default=0)
-        with VideoReader(video, shape=shape, box=box, isolated=self.isolated) as reader:
+        with VideoReader(video, shape=shape, box=box, isolated=self.reading.isolated) as reader:
             for number, frame in enumerate(reader):
                 if number >= last:
                     return
@@ -580,8 +588,7 @@ class _HeldLandmarks(_KeptFrames):
 class LandmarkFrames:
     """The landmarks of .pose files and of videos: from a .pose file beside them, or else from the detector."""
 
-    folder: Path  # where the detector's landmarks are stored
-    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+    reading: Reading = Reading()  # its store keeps what the detector finds
 
     def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis:
         return self._landmarks(video, box).track.axis
@@ -612,8 +619,8 @@ class LandmarkFrames:
         if not has_file and not has_detector():
             fix = "pip install 'signspot[pose]', or put a .pose file beside each video"
             raise MissingExtra(video, "its landmarks need the optional extra 'pose'", fix)
-        with store_at(None if has_file else self.folder) as store:
-            return landmarks_of(video, store=store, options=LandmarkOptions(box=box, isolated=self.isolated)).signer
+        with replace(self.reading, store=None if has_file else self.reading.store).opened_store() as store:
+            return landmarks_of(video, self.reading, box, store).signer
 
 
 # Random changes of landmark clips in training: turned, stretched, faster or slower, mirrored, a hand lost.

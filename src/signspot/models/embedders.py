@@ -1,4 +1,4 @@
-"""A trunk and a head behind the Embedder protocol: 16 frames in, one unit vector out (Paper 3.2)."""
+"""A trunk and a head as one network: 16 frames in, one unit vector out (Paper 3.2)."""
 
 from __future__ import annotations
 
@@ -190,10 +190,10 @@ class _LaterStages(nn.Module):
 
 
 @contextmanager
-def _opened(source: Path | Checkpoint) -> Iterator[tuple[ModelCard, Trunk, Head | None, str]]:
+def _opened(source: Path | Checkpoint, where: str) -> Iterator[tuple[ModelCard, Trunk, Head | None, str]]:
     """A model's card, networks and name for messages; what does not fit together inside is an InputError."""
     checkpoint = source if isinstance(source, Checkpoint) else load_checkpoint(source)
-    where = checkpoint.card.name if isinstance(source, Checkpoint) else str(source)
+    where = where or (checkpoint.card.name if isinstance(source, Checkpoint) else str(source))
     try:
         yield checkpoint.card, *networks_of(checkpoint), where
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for tensors that do not fit
@@ -201,9 +201,11 @@ def _opened(source: Path | Checkpoint) -> Iterator[tuple[ModelCard, Trunk, Head 
         raise InputError(where, what, "get the file again, or import it again") from error
 
 
-def embedder_from_checkpoint(source: Path | Checkpoint, *, device: str = "cpu", backend: str = "auto") -> VideoEmbedder:
+def embedder_from_checkpoint(
+    source: Path | Checkpoint, *, device: str = "cpu", backend: str = "auto", where: str = ""
+) -> VideoEmbedder:
     """The model of a .safetensors file, ready for use: its networks, its frames, its threshold."""
-    with _opened(source) as (card, trunk, head, where):
+    with _opened(source, where) as (card, trunk, head, where):
         if isinstance(trunk, LandmarkEncoder):
             fix = "name it with --model, or open it with `load_model`; `signspot models list` shows the others"
             raise InputError(where, "sees landmarks, not pictures", fix)
@@ -233,26 +235,6 @@ def _described(shape: FrameShape) -> dict[str, object]:
     return {name: value for name, value in asdict(shape).items() if name != "signer_box" or value}
 
 
-# An embedder whose answers can be computed by hand: a clip is its mean colour. It knows nothing about signing. It
-# stands behind the Embedder protocol so that the whole path, from a file to a finding, can be shown, tested and timed
-# without a trained model.
-
-
-class ColourEmbedder:
-    """Embeds a clip as its mean colour: a red clip is [1, 0, 0], a black one is zero (and never found)."""
-
-    name = "colour"
-    fingerprint = "colour-1"
-    dim = 3
-    frame_shape = FrameShape(side=32, crop=32)
-    threshold = 0.95
-
-    def embed(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
-        mean = clips.mean(axis=(1, 2, 3), dtype=np.float64)
-        length = np.linalg.norm(mean, axis=1, keepdims=True)
-        return np.asarray((mean / np.where(length > 0, length, 1)).astype(np.float32))
-
-
 # A model that sees landmarks instead of pictures: windows of 16 frames of 258 numbers in, unit vectors out.
 
 _ROWS_AT_ONCE = 256
@@ -261,10 +243,7 @@ _ROWS_AT_ONCE = 256
 class LandmarkEmbedder(_StagedModel):
     """Landmarks -> encoder -> head -> rows of length 1. The networks given are copied."""
 
-    sees_landmarks = True
     backend = "torch-fp32"
-    # It takes no pictures. What finds its landmarks looks at the signer, where a recording says where that is.
-    frame_shape = FrameShape(side=1, crop=1, keep_aspect=True, signer_box=True)
 
     def __init__(
         self,
@@ -302,9 +281,9 @@ class LandmarkEmbedder(_StagedModel):
         return np.concatenate(vectors)
 
 
-def landmark_embedder_from_checkpoint(source: Path | Checkpoint) -> LandmarkEmbedder:
+def landmark_embedder_from_checkpoint(source: Path | Checkpoint, where: str = "") -> LandmarkEmbedder:
     """The model of a .safetensors file whose trunk is a landmark encoder."""
-    with _opened(source) as (card, trunk, head, _):
+    with _opened(source, where) as (card, trunk, head, _):
         if not isinstance(trunk, LandmarkEncoder):
             raise ValueError("it sees pictures, not landmarks")
         threshold, words = float(card.config.get("threshold") or 0.0), tuple(map(Word, card.vocabulary))

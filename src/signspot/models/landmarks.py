@@ -1,6 +1,6 @@
 """Landmarks as a network wants them: the parts of a frame, the mirror image, and the body's own coordinates.
 
-For the 258 numbers of a frame see `domain.landmarks`. A part that was not detected is all zeros; one with a number that
+For the 258 numbers of a frame see `domain.tracks`. A part that was not detected is all zeros; one with a number that
 is not finite counts as not detected. x and y are expected in one unit, such as picture heights.
 """
 

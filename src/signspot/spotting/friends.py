@@ -67,7 +67,7 @@ class Friends:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shelf:
+class Gallery:
     """One dictionary, embedded."""
 
     entries: tuple[Entry, ...]
@@ -78,7 +78,7 @@ class Shelf:
             raise ValueError(f"{len(self.entries)} entries but vectors of shape {self.vectors.shape}")
 
 
-def friends(first: Shelf, second: Shelf, options: FriendOptions = FriendOptions()) -> tuple[Friends, ...]:
+def friends(first: Gallery, second: Gallery, options: FriendOptions = FriendOptions()) -> tuple[Friends, ...]:
     """All pairs worth showing: false friends, then words in both that differ, then cognates; the closest first."""
     if not first.entries or not second.entries:
         return ()
@@ -121,7 +121,7 @@ def words_of(entries: Sequence[Entry]) -> list[Word]:
 
 
 def _word_cosines(
-    first: Shelf, second: Shelf, words: list[Word], other_words: list[Word]
+    first: Gallery, second: Gallery, words: list[Word], other_words: list[Word]
 ) -> tuple[FloatArray, Ints, Ints]:
     """(n_words, n_other_words) the cosine of the most similar entries, and which two entries those are."""
     columns = [np.flatnonzero([entry.word == word for entry in second.entries]) for word in other_words]

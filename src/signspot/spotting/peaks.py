@@ -12,8 +12,7 @@ import numpy.typing as npt
 from signspot.domain.recordings import Episode
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import EmbeddingTrack, FloatArray, SimilarityTrack, WindowGrid
-from signspot.spotting.similarity import unit
+from signspot.domain.tracks import EmbeddingTrack, FloatArray, SimilarityTrack, WindowGrid, unit
 
 _REACH, _VALLEY = 1.2, 0.07  # of a sign's length, and of a cosine (experiments/landmark_model/spans.py)
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from signspot.domain.results import Presence, Provenance, Spotting
-from signspot.domain.tracks import Bools, EmbeddingTrack, FloatArray, Floats, Ints, SimilarityTrack
+from signspot.domain.tracks import Bools, EmbeddingTrack, FloatArray, Floats, Ints, SimilarityTrack, rates_of
 from signspot.domain.words import Word
 from signspot.evaluation.calibration import Calibration, PresenceFit, absence_of
 from signspot.spotting.peaks import Refinement, peaks_of, spottings_at
-from signspot.spotting.similarity import rates_of
 
 _DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
 _LOWEST = -1.01  # below every cosine, above what could not be compared

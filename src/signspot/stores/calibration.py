@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.tracks import Embedder
 from signspot.domain.words import Word
 from signspot.errors import InputError
 from signspot.evaluation.calibration import Calibration, Isotonic, Logistic, PresenceFit
@@ -27,10 +26,10 @@ _KIND = ArraysKind(
 )
 
 
-def check_fingerprint(calibration: Calibration, model: Embedder) -> None:
+def check_fingerprint(calibration: Calibration, model: str, fingerprint: str) -> None:
     """Refuse a calibration that was fitted for another model."""
-    if calibration.fingerprint != model.fingerprint:
-        what = f"was fitted for another model than {model.name!r}: its probabilities would mean nothing"
+    if calibration.fingerprint != fingerprint:
+        what = f"was fitted for another model than {model!r}: its probabilities would mean nothing"
         raise InputError(f"calibration {calibration.name}", what, "run `signspot calibrate` for this model")
 
 

@@ -19,16 +19,18 @@ import numpy as np
 
 from signspot.domain.recordings import Annotation, Dictionary, Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import FrameSpan, MillisSpan, Progress, Tolerance
-from signspot.domain.tracks import Embedder, FloatArray
+from signspot.domain.time import FrameSpan, MillisSpan, Tolerance
+from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Synonyms, Vocabulary, Word
+from signspot.embedding.model import Model
 from signspot.errors import InputError
 from signspot.spotting.annotate import Candidate, SubtitleLag, best_explanation, likely_windows, shares, subtitle_lag
 from signspot.spotting.peaks import middle_of, parted, window_near
+from signspot.spotting.search import Query
 from signspot.stores.spottings import answer_record
 from signspot.text.subtitles import read_subtitles
 from signspot.text.words import find_words, words_beside
-from signspot.workflows.spot import Query, SpotOptions, prepare, spot_prepared
+from signspot.workflows.spot import SpotOptions, prepare, spot_prepared
 
 _MOST_PLACES = 6  # candidates of a mention: the best few
 _SURE = 1 - 1e-9
@@ -127,7 +129,7 @@ def annotate(
     *,
     subtitles: Path | str | Sequence[Subtitle],
     dictionary: Dictionary,
-    model: Embedder,
+    model: Model,
     options: SpotOptions = SpotOptions(),
 ) -> Annotated:
     """Find where the words of the subtitles are signed, consistently."""
@@ -137,23 +139,22 @@ def annotate(
         subtitles, said = read.subtitles, read.in_short
     options = dataclasses.replace(options, subtitles=tuple(subtitles))
     path = Path(video)
-    query = prepare((), dictionary, model, options)
+    query, remarks = prepare((), dictionary, model, options)
     found = annotate_prepared(Episode(video_id=path.stem, video=path), query, model, options)
-    answer = dataclasses.replace(found.answer, warnings=query.warnings + said + found.answer.warnings)
+    answer = dataclasses.replace(found.answer, warnings=remarks + said + found.answer.warnings)
     return dataclasses.replace(found, answer=answer)
 
 
 def annotate_prepared(
     episode: Episode,
     query: Query,
-    model: Embedder,
+    model: Model,
     options: SpotOptions,
-    progress: Progress | None = None,
 ) -> Annotated:
     """Explain the subtitles of one video with a prepared query."""
     if options.subtitles is None:
         raise InputError(episode.video, "no subtitles to explain", "give --subtitles")
-    answer = spot_prepared(episode, query, model, options, progress)
+    answer = spot_prepared(episode, query, model, options)
     return explained(answer, options, query.dictionary.vocabulary)
 
 

@@ -1,436 +1,212 @@
-"""Files in, files out: find words in a video, a folder of videos, or the video of an ELAN file.
-
-A folder is a batch: a video that fails is noted and the others go on.
-"""
+"""The one loop over recordings: one that fails is noted and the others go on, in this process or in several."""
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
+import gc
 import json
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
-from signspot.domain.recordings import Episode, Subtitle
-from signspot.domain.results import Spotting, VideoAnswer
-from signspot.domain.time import Progress
-from signspot.domain.tracks import Embedder
-from signspot.embedding.model import sees_landmarks
-from signspot.embedding.zoo import calibration_for, chosen_model, kept_for, load_model
 from signspot.errors import EnvironmentProblem, InputError, OutputExists, SignspotError, trouble_of
 from signspot.files.atomic import atomic_output
-from signspot.formats.elan.document import ElanDocument, ElanMedia, resolve_media
-from signspot.formats.elan.edit import one_list, read_eaf
-from signspot.formats.pose import POSE_SUFFIX
-from signspot.formats.vocabularies import ExternalVocabulary, read_ecv, read_signbank, with_type_ids
-from signspot.interrupts import at_interruption
-from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, placed, read_corpus
-from signspot.stores.spottings import answer_record
-from signspot.text.subtitles import SubtitleOptions, read_subtitles
-from signspot.text.synonyms import shared_sign_synonyms
-from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
-from signspot.workflows.outputs import (
-    Context,
-    Output,
-    Outputs,
-    check_outputs,
-    write_outputs,
-)
-from signspot.workflows.spot import Query, SpotOptions, prepare, query_shelf, spot_prepared, without_still_ends
+from signspot.interrupts import at_interruption, end_at_once, undisturbed
+from signspot.media.reader import shared_decoding
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+Work = Callable[[_Item], _Result]
 
 _FAILURE_KEYS = {"video", "where", "what", "fix"}
 _LARGEST_LIST = 64 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpotRequest:
-    """Everything a person can ask of `signspot spot`."""
-
-    source: Path  # a video, a folder or list (.csv, .json) of videos, or an .eaf file
-    words: tuple[str, ...]
-    dictionary: Path | None  # None: only with clips to look for
-    model: str  # a name, or the path of a .safetensors file; "": what can see the videos and clips best
-    backend: str = "auto"
-    device: str = "cpu"
-    subtitles: Path | None = None  # a file; for a folder of videos, a folder of files with the same names
-    subtitle_options: SubtitleOptions = SubtitleOptions()
-    vocabulary: str | Path | None = None  # a file, or FILE#NAME for one vocabulary of an ECV that holds several
-    options: SpotOptions = SpotOptions()
-    queries: tuple[Path, ...] = ()  # clips of one sign to look for, beside the words
-    calibration: Path | None = None  # None: the one that is kept for the model, if any
-    explain: bool = False  # explain the subtitles as a whole, as `signspot annotate` does
-    synonyms: bool = False  # words under which the dictionary files one sign stand for each other
-    outputs: Outputs = Outputs()
-    failures: Path = Path("failures.jsonl")  # where a batch lists what failed
-
-    @property
-    def is_batch(self) -> bool:
-        """Whether several videos are searched."""
-        return self.source.is_dir() or self.source.suffix.lower() in (".csv", ".json")
+_LISTS_PER_COLLECTION = 100_000  # looking through short-lived lists often takes a seventh longer
+_AHEAD = 2  # items that each process has waiting
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one video."""
+class Finished(Generic[_Item, _Result]):
+    """What became of one item: a result or a failure."""
 
-    video: Path
-    answer: VideoAnswer | None = None
+    item: _Item
+    result: _Result | None = None
     failure: SignspotError | None = None
-    written: tuple[Path, ...] = ()
-    annotated: Annotated | None = None  # of `explain`
-    known_words: KnownWords | None = None  # how it compares with the annotations of the corpus
-    remarks: tuple[str, ...] = ()  # what should be known about the request as a whole; with the first outcome
-
-    @property
-    def record(self) -> dict[str, object]:
-        """For scripts."""
-        if self.answer is None:
-            return {}
-        if self.annotated is None:
-            return answer_record(self.answer)
-        return annotated_record(dataclasses.replace(self.annotated, answer=self.answer), self.known_words)
 
 
 @dataclass(frozen=True, slots=True)
-class _LinkedVideo:
-    path: Path
-    media: ElanMedia
-    n_linked: int
+class Engine(Generic[_Item, _Result]):
+    """Where the work of a loop runs: in this process, or in `jobs` processes that each call `start` for it."""
+
+    jobs: int = 1
+    start: Callable[[], Work[_Item, _Result]] | None = None  # survives pickling; None: in this process only
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise InputError("--jobs", f"{self.jobs} is out of range", "use 1 or more processes")
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A request with everything looked up that all videos share."""
-
-    request: SpotRequest
-    query: Query
-    model: Embedder
-    vocabulary: ExternalVocabulary | None
-    options: SpotOptions
-    annotations: tuple[TimedAnnotation, ...]
-    progress: Progress | None
-
-    @property
-    def classes(self) -> dict[str, int]:
-        """A class of the challenge is the place of the word in the sorted vocabulary of the dictionary."""
-        return {word: number for number, word in enumerate(self.query.dictionary.vocabulary)}
-
-
-def spot_files(request: SpotRequest, progress: Progress | None = None) -> Iterator[Outcome]:
-    """Search every video of the request, one outcome after the other; outputs are written as soon as they can be.
-
-    A single video that fails raises; in a batch the failure is an outcome. The tables of a batch hold all videos and
-    are written at the end, or when the user interrupts or the machine fails, with what was found until then.
-    """
-    elan = read_eaf(request.source) if request.source.suffix.lower() == ".eaf" else None
-    corpus = _corpus(request, elan)
-    episodes, unusable = corpus.episodes, _unusable(corpus)
-    run = _prepared(request, corpus, elan, progress)
-    if not request.is_batch:
-        remarks = run.query.warnings + _of_elan(request.source, elan) + _chosen_subtitles(episodes[0], request)
-        yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
+def each(
+    items: Sequence[_Item],
+    work: Work[_Item, _Result],
+    media: Callable[[_Item], Path],
+    engine: Engine[_Item, _Result] | None = None,
+) -> Iterator[Finished[_Item, _Result]]:
+    """Work on every item and give the outcomes in their order; trouble of the machine, such as a full disk, ends it."""
+    if engine is None or engine.start is None or min(engine.jobs, len(items)) <= 1:
+        for item in items:
+            yield _attempted(work, item, media(item))
         return
-    found = _Found(classes=run.classes)
-    outcomes = itertools.chain(unusable, (_one_of_many(episode, run) for episode in episodes))
-    with at_interruption(lambda: found.write_partly(request)):
+    with _pool(engine.start, min(engine.jobs, len(items))) as pool:
+        running: deque[Future[Finished[_Item, _Result]]] = deque()
+        waiting = iter(items)
         try:
-            for number, outcome in enumerate(outcomes):
-                found.add(outcome)
-                yield outcome if number else dataclasses.replace(outcome, remarks=run.query.warnings)
-        except (EnvironmentProblem, OSError) as error:
-            with suppress(EnvironmentProblem, OSError):  # the first trouble is the one to tell
-                if said := found.write_partly(request):
-                    error.add_note(said)
-            raise
-    found.write(request)
+            while True:
+                for item in islice(waiting, _AHEAD * engine.jobs - len(running)):
+                    running.append(pool.submit(_in_worker, item, media(item)))
+                if not running:
+                    return
+                yield running.popleft().result()
+        except BrokenProcessPool as error:
+            what = "one of the processes ended unexpectedly, perhaps for lack of memory"
+            raise EnvironmentProblem("--jobs", what, "run the same command again with fewer") from error
 
 
-@dataclass(slots=True)
-class _Found:
-    """What the shared outputs of a batch need, without the curves: there may be thousands of videos."""
-
-    spottings: list[Spotting] = field(default_factory=list)
-    records: list[dict[str, object]] = field(default_factory=list)
-    failed: list[Outcome] = field(default_factory=list)
-    classes: Mapping[str, int] = field(default_factory=dict)  # the numbers of words
-    searched: set[str] = field(default_factory=set)  # the paths of all videos
-
-    def _elsewhere(self, listed: list[str]) -> bool:
-        """Whether some of these videos are there and were not searched."""
-        return any(video not in self.searched and Path(video).exists() for video in listed)
-
-    def add(self, outcome: Outcome) -> None:
-        """Keep what became of one video."""
-        self.searched.add(str(outcome.video))
-        if outcome.failure is not None:
-            self.failed.append(outcome)
-        if outcome.answer is not None:
-            self.spottings += outcome.answer
-            self.records.append(outcome.record)
-
-    def write_partly(self, request: SpotRequest) -> str:
-        """Write the tables of a batch that is interrupted; what should be known about them."""
-        tables = ", ".join(map(str, request.outputs.shared.values()))
-        if not (self.records or self.failed):
-            return ""
-        self.write(request)
-        return tables and f"{tables}: only the videos that were finished; repeat with --overwrite to have all"
-
-    def write(self, request: SpotRequest) -> None:
-        """Write the outputs that hold all videos, and the list of what failed."""
-        outputs = request.outputs
-        context = Context(classes=self.classes, record=self.records, overwrite=outputs.overwrite)
-        for kind, path in outputs.shared.items():
-            kind.write(self.spottings, path, context)
-        if self.failed:
-            _write_failures(self.failed, request.failures)
-        elif (listed := _listed_failures(request.failures)) and not self._elsewhere(listed):
-            request.failures.unlink()  # of an earlier run over these videos: nothing in it is true any more
+def in_parallel(tasks: Sequence[Callable[[], None]], jobs: int) -> Iterator[int]:
+    """Run tasks that survive pickling, and count; an error ends all."""
+    if min(jobs, len(tasks)) <= 1:
+        for done, task in enumerate(tasks, start=1):
+            task()
+            yield done
+        return
+    with _pool(_nothing, min(jobs, len(tasks)), has_own_cores=False) as pool:
+        for done, _ in enumerate(pool.map(_call, tasks, chunksize=1), start=1):
+            yield done
 
 
-def _corpus(request: SpotRequest, elan: ElanDocument | None) -> CorpusSource:
-    """The videos to search, with their subtitles and annotations."""
-    if not request.is_batch:
-        video = request.source if elan is None else _linked_video(request.source, elan).path
-        subtitles = request.subtitles or (_beside(video) if request.explain else None)
-        return CorpusSource((Episode(video_id=request.source.stem, video=video, subtitles=subtitles),))
-    source = read_corpus(request.source)
-    if request.subtitles is None and request.explain:
-        return source
-    names = {episode.video.name for episode in source.episodes}
-    beside = {} if request.subtitles is None else _subtitles_by_stem(request.subtitles, names)
-    episodes = (
-        dataclasses.replace(e, subtitles=beside.get(e.video.name) or beside.get(e.video.stem)) for e in source.episodes
-    )
-    return dataclasses.replace(source, episodes=tuple(episodes))
-
-
-def _unusable(corpus: CorpusSource) -> tuple[Outcome, ...]:
-    """What stands for videos that cannot even be listed."""
-    return tuple(
-        Outcome(Path(problem.where), failure=InputError(problem.where, problem.what, problem.fix))
-        for problem in corpus.problems
-        if not problem.is_remark
-    )
-
-
-def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | None, progress: Progress | None) -> _Run:
-    """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
-    vocabulary = None if request.vocabulary is None else _vocabulary(str(request.vocabulary), elan)
-    shelf, episodes = query_shelf(request.dictionary, request.queries, request.words), corpus.episodes
-    chosen = chosen_model(request.model, (*(e.video for e in episodes), *(entry.video for entry in shelf.dictionary)))
-    model = load_model(chosen.name, backend=request.backend, device=request.device)
-    if shelf.clip_ids and not sees_landmarks(model):  # a model of landmarks sees where the hands are raised
-        shelf = without_still_ends(shelf, isolated=request.options.isolated)
-    dictionary = shelf.dictionary if vocabulary is None else with_type_ids(shelf.dictionary, vocabulary)
-    named = (request.source, request.dictionary, request.subtitles, Path(vocabulary.source) if vocabulary else None)
-    read = (path for episode in episodes for path in (episode.video, episode.subtitles))
-    inputs = tuple(path for path in (*named, *read, *(entry.video for entry in dictionary)) if path)
-    ids = tuple(e.video_id for e in episodes)
-    check_outputs(request.outputs, inputs, ids if request.is_batch else None)
-    if Output.VIDEO in request.outputs.paths:
-        _refuse_without_pictures(episodes)
-    if request.is_batch:
-        _refuse_foreign(request.failures)
-        request.outputs.make_folders(ids)  # one that may not be made is said before hours of work
-    calibration = calibration_for(model, request.calibration, chosen.name)
-    kept = kept_for(chosen, request.options.store)
-    options = dataclasses.replace(request.options, calibration=calibration, store=kept)
-    if request.synonyms:
-        options = dataclasses.replace(options, synonyms=shared_sign_synonyms(dictionary))
-    asked = options
-    if _reads(request) and not shelf.words:
-        asked = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
-    query = prepare(shelf.words, dictionary, model, asked, progress)
-    remarks = chosen.remarks + shelf.problems + query.warnings + _of_vocabulary(query, vocabulary)
-    query = dataclasses.replace(query, warnings=remarks)
-    return _Run(request, query, model, vocabulary, options, corpus.annotations, progress)
-
-
-def _refuse_without_pictures(episodes: tuple[Episode, ...]) -> None:
-    for episode in episodes:
-        if episode.video.suffix.lower() == POSE_SUFFIX:
-            raise InputError(episode.video, "holds landmarks and no pictures for --video", "leave --video out")
-
-
-def _reads(request: SpotRequest) -> bool:
-    return request.subtitles is not None or request.explain
-
-
-def _of_vocabulary(query: Query, vocabulary: ExternalVocabulary | None) -> tuple[str, ...]:
-    """What is odd in the vocabulary, and the words that get no id, because it has no such sign or several."""
-    if vocabulary is None:
-        return ()
-    odd = tuple(f"{vocabulary.source}: {line}" for line in vocabulary.warnings)
-    without = [each.word for each in query.words if not any(entry.type_id for entry in each.entries)]
-    names = "this name" if len(without) == 1 else "these names"
-    what = f"{', '.join(without)}: the vocabulary has no sign of {names}, or several: no id is written"
-    return (*odd, what) if without else odd
-
-
-def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | None = None) -> Outcome:
-    """Search one video and write its outputs."""
-    options = run.options
-    warnings: tuple[str, ...] = ()
-    if _reads(run.request):
-        cues, warnings = _cues(episode, run.request)
-        options = dataclasses.replace(options, subtitles=cues)
-    annotated = known = None
-    if run.request.explain:
-        annotated = annotate_prepared(episode, run.query, run.model, options, run.progress)
-        known, answer = _compared(annotated, episode, run), annotated.answer
-    else:
-        answer = spot_prepared(episode, run.query, run.model, options, run.progress)
-    answer = dataclasses.replace(answer, warnings=warnings + answer.warnings)
-    written = tuple(outputs.paths.values())
-    outcome = Outcome(episode.video, answer, written=written, annotated=annotated, known_words=known)
-    context = Context(
-        videos={answer.video_id: episode.video},
-        elan=elan,
-        elan_media=None if elan is None else _linked_video(run.request.source, elan).media,
-        vocabulary=run.vocabulary,
-        isolated=options.isolated,
-        progress=run.progress,
-        lag=None if annotated is None else annotated.lag,
-        classes=run.classes,
-        # For a batch too: what its tables cannot hold is this video's trouble, and said before anything is written.
-        record=outcome.record if run.request.is_batch or Output.JSON in outputs.paths else None,
-    )
-    noted = write_outputs(answer, outputs, context)
-    answer = dataclasses.replace(answer, warnings=answer.warnings + noted)
-    return dataclasses.replace(outcome, answer=answer)
-
-
-def _compared(annotated: Annotated, episode: Episode, run: _Run) -> KnownWords | None:
-    """Hold an explained video against what the corpus says about it, if it says anything."""
-    own = [one for one in run.annotations if one.video_id == episode.video_id]
-    if not own or not annotated.answer.words:
-        return None
-    axis = annotated.answer.words[0].similarity.axis
-    return known_words(annotated, [placed(one, axis) for one in own], run.options.padding_ms)
-
-
-def _one_of_many(episode: Episode, run: _Run) -> Outcome:
+def _attempted(work: Work[_Item, _Result], item: _Item, video: Path) -> Finished[_Item, _Result]:
     try:
-        return _one(episode, run, run.request.outputs.for_video(episode.video_id))
+        return Finished(item, work(item))
     except (SignspotError, ValueError) as error:
-        return Outcome(episode.video, failure=trouble_of(episode.video, error))
+        return Finished(item, failure=trouble_of(video, error))
 
 
-def _refuse_foreign(path: Path) -> None:
-    """The list of failures is replaced by the next run, but only if a run wrote it."""
-    if path.exists() and not _listed_failures(path):
-        raise OutputExists(path, "exists and is no list of failures", "name another file with --failures")
+# Inside a worker process.
 
 
-def _listed_failures(path: Path) -> list[str]:
-    """The videos of a list of failures; none where it is no such list."""
-    if not path.is_file() or path.stat().st_size > _LARGEST_LIST:
-        return []
+_WORK: list[Any] = []
+
+
+def _begin(start: Callable[[], Work[Any, Any]], numbers: SimpleQueue[int], jobs: int) -> None:
+    end_at_once()
+    gc.set_threshold(_LISTS_PER_COLLECTION)
+    if jobs:
+        _take_cores(numbers.get(), jobs)
+    decoding = shared_decoding()  # until this process ends
+    decoding.__enter__()
+    _WORK.extend((start(), decoding))
+
+
+def _take_cores(number: int, jobs: int) -> None:
+    """Keep to a share of the cores: libraries start as many threads as they see cores."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[number::jobs] or cores[number % len(cores) :][:1])
+
+
+def _in_worker(item: _Item, video: Path) -> Finished[_Item, Any]:
+    return _attempted(_WORK[0], item, video)
+
+
+def _nothing() -> Work[Any, Any]:
+    return _call
+
+
+def _call(task: Callable[[], None]) -> None:
+    task()
+
+
+@contextmanager
+def _pool(
+    start: Callable[[], Work[Any, Any]], jobs: int, *, has_own_cores: bool = True
+) -> Iterator[ProcessPoolExecutor]:
+    """Processes that are new, not copies of this one, which may crash or hang where a library has threads."""
+    context = multiprocessing.get_context("spawn")
+    numbers: SimpleQueue[int] = context.SimpleQueue()
+    for number in range(jobs):
+        numbers.put(number)
+    arguments = (start, numbers, jobs if has_own_cores else 0)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=arguments)
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except ValueError:
-        return []
-    is_list = all(isinstance(line, dict) and set(line) == _FAILURE_KEYS for line in lines)
-    return [str(line["video"]) for line in lines] if is_list else []
+        with at_interruption(lambda: _end(pool)), _unknown_to_the_terminal():
+            for _ in range(jobs):  # all are started here, in this block
+                pool.submit(os.getpid)
+        with at_interruption(lambda: _end(pool)):
+            yield pool
+    except GeneratorExit:
+        _end(pool)
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-def _write_failures(failed: list[Outcome], path: Path) -> None:
-    """One JSON object per line: which video, what is wrong, what to do."""
-    with atomic_output(path, overwrite=True) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for outcome in failed:
-            error = outcome.failure
-            if error is not None:
-                record = {"video": str(outcome.video), "where": error.where, "what": error.what, "fix": error.fix}
+def _end(pool: ProcessPoolExecutor) -> None:
+    for process in list((pool._processes or {}).values()):  # nothing public ends those at work before Python 3.14
+        process.terminate()
+
+
+@contextmanager
+def _unknown_to_the_terminal() -> Iterator[None]:
+    """Processes that are started in the block never hear of Ctrl-C: this one ends them in order."""
+    with undisturbed():  # a process that is half started complains
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# The list of what failed in a batch: one JSON object a line.
+
+
+@dataclass(frozen=True, slots=True)
+class FailureList:
+    """A file that says which videos failed, what is wrong, and what to do."""
+
+    path: Path
+
+    def refuse_foreign(self) -> None:
+        """The list is replaced by the next run, but only if a run wrote it."""
+        if self.path.exists() and not self._videos():
+            raise OutputExists(self.path, "exists and is not a list of failures", "name another file with --failures")
+
+    def write(self, failed: Sequence[tuple[Path, SignspotError]], searched: set[str]) -> None:
+        """Write what failed; if nothing did, remove an older list, unless other videos are in it."""
+        if not failed:
+            listed = self._videos()
+            if listed and not any(video not in searched and Path(video).exists() for video in listed):
+                self.path.unlink()  # of an earlier run over these videos: nothing in it is true any more
+            return
+        with atomic_output(self.path, overwrite=True) as temporary, temporary.open("w", encoding="utf-8") as file:
+            for video, error in failed:
+                record = {"video": str(video), "where": error.where, "what": error.what, "fix": error.fix}
                 file.write(json.dumps(record) + "\n")
 
-
-def _all_cues(episodes: tuple[Episode, ...], request: SpotRequest) -> tuple[Subtitle, ...]:
-    """What all subtitles of a batch say; a file that cannot be read fails with its video, not here."""
-    cues: list[Subtitle] = []
-    for episode in episodes:
+    def _videos(self) -> list[str]:
+        """The videos of a list of failures; none where the file is something else."""
+        if not self.path.is_file() or self.path.stat().st_size > _LARGEST_LIST:
+            return []
         try:
-            cues += _cues(episode, request)[0]
-        except InputError:
-            if not request.is_batch:
-                raise
-    return tuple(cues)
-
-
-def _cues(episode: Episode, request: SpotRequest) -> tuple[tuple[Subtitle, ...], tuple[str, ...]]:
-    if episode.subtitles is None:
-        if request.subtitles is None:
-            raise InputError(episode.video, "no subtitles of it are known", "name them with --subtitles")
-        what = f"no subtitles of this name in {request.subtitles}"
-        raise InputError(episode.video, what, "add them, or search all")
-    read = read_subtitles(episode.subtitles, request.subtitle_options)
-    return read.subtitles, read.in_short
-
-
-def _subtitles_by_stem(folder: Path, videos: Collection[str]) -> dict[str, Path]:
-    """news.vtt and news.en.vtt both belong to news.mp4; the shorter name is taken. news.mov.vtt is that of news.mov."""
-    if not folder.is_dir():
-        raise InputError(folder, "a folder of videos needs a folder of subtitles", "name the folder that holds them")
-    suffixes = (*SUBTITLE_SUFFIXES, ".ssa", ".sub")
-    found = (path for path in folder.iterdir() if path.suffix.lower() in suffixes and path.is_file())
-    files = sorted(found, key=lambda path: (-len(path.name), path.name))
-    of_one = {path.stem: path for path in files if path.stem in videos}
-    shared = [path for path in files if path.stem not in videos]
-    return {stem: path for path in shared for stem in (path.stem, path.name.split(".")[0])} | of_one
-
-
-def _beside(video: Path) -> Path | None:
-    """The subtitles that have the name of a video and lie beside it."""
-    if not video.is_file():
-        return None
-    found = _subtitles_by_stem(video.parent, {path.name for path in video.parent.iterdir()})
-    return found.get(video.name) or found.get(video.stem)
-
-
-def _chosen_subtitles(episode: Episode, request: SpotRequest) -> tuple[str, ...]:
-    """Which subtitles were taken without being named."""
-    if episode.subtitles is None or request.subtitles is not None:
-        return ()
-    return (f"{episode.video.name}: the subtitles beside it are taken: {episode.subtitles.name}",)
-
-
-def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
-    """The first linked video that is on this computer."""
-    media = [found for found in resolve_media(elan, path) if found.media.name]
-    linked = [found for found in media if not found.media.mime_type.startswith("audio/")]
-    for found in linked:
-        if found.path is not None:
-            return _LinkedVideo(found.path, found.media, len(linked))
-    if not linked:
-        raise InputError(path, "is linked to no video", "link one in ELAN, or name the video itself")
-    names = ", ".join(found.media.name for found in linked)
-    raise InputError(path, f"its video is not on this computer: {names}", "put it beside the ELAN file")
-
-
-def _of_elan(path: Path, elan: ElanDocument | None) -> tuple[str, ...]:
-    """What is odd in the ELAN file, and which of several linked videos is searched."""
-    if elan is None:
-        return ()
-    linked = _linked_video(path, elan)
-    chosen = f"of its {linked.n_linked} videos, {linked.path.name} is searched" if linked.n_linked > 1 else ""
-    return tuple(f"{path.name}: {line}" for line in (elan.unread, *elan.warnings, chosen) if line)
-
-
-def _vocabulary(given: str, elan: ElanDocument | None) -> ExternalVocabulary:
-    """The vocabulary in a file: the one that is named, or the one that the tiers of the ELAN file use."""
-    path, name = _file_and_name(given)
-    read = read_signbank(path) if path.suffix.lower() in (".csv", ".tsv", ".txt") else read_ecv(path)
-    return one_list(read, elan) if name is None else read.only(name)
-
-
-def _file_and_name(given: str) -> tuple[Path, str | None]:
-    """FILE#NAME taken apart; either may hold a # of its own, so the longest name of a file that is there counts."""
-    parts = given.split("#")
-    for n_parts in range(len(parts), 0, -1):
-        path = Path("#".join(parts[:n_parts]))
-        with suppress(OSError):  # a name too long for any file
-            if path.is_file():
-                return path, "#".join(parts[n_parts:]) if n_parts < len(parts) else None
-    return Path(given), None
+            lines = [json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
+        except ValueError:
+            return []
+        is_list = all(isinstance(line, dict) and set(line) == _FAILURE_KEYS for line in lines)
+        return [str(line["video"]) for line in lines] if is_list else []

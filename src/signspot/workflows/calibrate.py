@@ -7,7 +7,7 @@ subtitle mentions the word and nobody says that all signs are annotated, an uncl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -15,22 +15,10 @@ from typing import Literal
 import numpy as np
 
 from signspot.domain.recordings import Annotation, Episode, Subtitle
-from signspot.domain.time import FRAME_MS, MillisSpan, Progress
-from signspot.domain.tracks import (
-    Bools,
-    Embedder,
-    EmbeddingTrack,
-    EntryVectors,
-    FloatArray,
-    Floats,
-    Ints,
-    SimilarityTrack,
-)
-from signspot.domain.words import Word
-from signspot.embedding.entries import best_view
-from signspot.embedding.model import store_at
-from signspot.embedding.pictures import ExtractOptions, track_of
-from signspot.embedding.zoo import kept_at, load_model
+from signspot.domain.time import FRAME_MS
+from signspot.domain.tracks import Bools, EmbeddingTrack, EntryVectors, FloatArray, Floats, Ints, SimilarityTrack
+from signspot.embedding.model import Model
+from signspot.embedding.zoo import ModelChoice, kept_at, open_model
 from signspot.errors import InputError
 from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, Reliability, fit_presence, reliability
 from signspot.evaluation.localisation import claimed, is_near
@@ -38,12 +26,12 @@ from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_cal
 from signspot.files.atomic import make_folder, refuse_existing
 from signspot.spotting.peaks import limited_to
 from signspot.spotting.presence import Cohort, candidates_of
-from signspot.spotting.similarity import similarities
+from signspot.spotting.search import Mentions, Query, around, compare, windows_inside
 from signspot.stores.calibration import write_calibration
 from signspot.stores.corpus import CorpusSource, placed, read_corpus
 from signspot.stores.dictionary import read_dictionary
 from signspot.text.subtitles import read_subtitles
-from signspot.workflows.spot import Query, SpotOptions, mentions_of, prepare, windows_inside
+from signspot.workflows.spot import SpotOptions, mentions_of, prepare
 
 Method = Literal["auto", "logistic", "isotonic"]
 
@@ -58,9 +46,7 @@ _MS_PER_HOUR = 3_600_000
 class CalibrateRequest:
     """What a model is calibrated on."""
 
-    model: str = ""  # a name, or the path of a .safetensors file
-    backend: str = "auto"
-    device: str = "cpu"
+    model: ModelChoice = ModelChoice()
     corpus: Path
     dictionary: Path
     split: str = ""  # "": all videos
@@ -177,27 +163,29 @@ class LabelledVideo:
     warnings: tuple[str, ...] = ()
 
 
-def calibrate_file(
-    request: CalibrateRequest, environment: Mapping[str, str], progress: Progress = lambda step, done, total: None
-) -> CalibrationReport:
+def calibrate_file(request: CalibrateRequest, environment: Mapping[str, str]) -> CalibrationReport:
     """Calibrate a model and keep the result where `spot` and `annotate` find it, or in the file that was named."""
-    model = load_model(request.model, backend=request.backend, device=request.device)
+    recordings = [
+        *(episode.video for episode in read_corpus(request.corpus).episodes),
+        *(entry.video for entry in read_dictionary(request.dictionary).dictionary),
+    ]
+    opened = open_model(request.model, recordings, request.options.reading)
+    request = replace(request, options=replace(request.options, reading=opened.reading))
     path = request.out
     if path is None:
-        path = kept_at(model, environment)
+        path = kept_at(opened.model, environment)
         make_folder(path.parent)
     for written in filter(None, (path, request.plot)):
         refuse_existing(written, overwrite=request.overwrite)
-    report = replace(calibrate(request, model, progress), path=path)
+    report = calibrate(request, opened.model)
+    report = replace(report, path=path, warnings=opened.remarks + report.warnings)
     write_calibration(report.calibration, path, overwrite=request.overwrite)
     if request.plot is not None:
         plot_held_out(report, request.plot, overwrite=request.overwrite)
     return report
 
 
-def calibrate(
-    request: CalibrateRequest, model: Embedder, progress: Progress = lambda step, done, total: None
-) -> CalibrationReport:
+def calibrate(request: CalibrateRequest, model: Model) -> CalibrationReport:
     """Fit a calibration of a model."""
     source = read_corpus(request.corpus)
     dictionary = read_dictionary(request.dictionary).dictionary
@@ -209,17 +197,15 @@ def calibrate(
     words = sorted(annotated & set(dictionary.vocabulary))
     if not words:
         raise InputError(request.corpus, "no word of the dictionary is annotated in it", "add annotations.csv")
-    query = prepare(words, dictionary, model, request.options, progress)
+    query, remarks = prepare(words, dictionary, model, request.options)
     groups = tuple(dict.fromkeys(_group(one) for one in episodes))
-    videos = [_labelled(one, source, model, request, progress) for one in episodes]
+    videos = [_labelled(one, source, model, request) for one in episodes]
     videos = [replace(video, group=groups.index(_group(one))) for video, one in zip(videos, episodes, strict=True)]
     report = fitted(videos, query, model, request)
-    return replace(report, warnings=report.warnings + tuple(said for video in videos for said in video.warnings))
+    return replace(report, warnings=remarks + tuple(said for video in videos for said in video.warnings))
 
 
-def fitted(
-    videos: Sequence[LabelledVideo], query: Query, model: Embedder, request: CalibrateRequest
-) -> CalibrationReport:
+def fitted(videos: Sequence[LabelledVideo], query: Query, model: Model, request: CalibrateRequest) -> CalibrationReport:
     """Fit on videos whose vectors are known."""
     cohort = cohort_of(query.words)
     plain = searched_examples(videos, query, cohort, request, is_read=False)
@@ -241,7 +227,6 @@ def fitted(
         n_groups=len(plain.word_hours),
         held_out=held_out(plain, request.method),
         held_out_read=None if read is None else held_out(read, request.method),
-        warnings=query.warnings,
     )
 
 
@@ -320,22 +305,25 @@ class _ExampleSearch:
     def whole(self, video: LabelledVideo) -> Iterator[Examples]:
         """Every word, in the whole video."""
         mentions = self._mentions(video)
-        for compared in self._compared(video, self.query.words):
+        for compared in compare(video.track, self.query):
             unknown = np.zeros(len(compared.grid), dtype=bool)
             if not self.request.complete:
-                unknown = windows_inside(compared, self._searched(mentions.get(compared.word, ())))
+                unknown = windows_inside(
+                    compared, around(mentions.get(compared.word, ()), self.request.options.padding_ms)
+                )
             yield self._examples(compared, video, unknown)
 
     def mentioned(self, video: LabelledVideo) -> Iterator[Examples]:
         """Every word where a subtitle mentions it."""
         mentions = self._mentions(video)
-        mentioned = [entries for entries in self.query.words if entries.word in mentions]
-        for compared in self._compared(video, mentioned):
-            inside = windows_inside(compared, self._searched(mentions[compared.word]))
+        mentioned = tuple(entries for entries in self.query.words if entries.word in mentions)
+        for compared in compare(video.track, replace(self.query, words=mentioned)):
+            inside = self._near(compared, mentions)
             yield self._examples(limited_to(compared, inside), video, np.zeros(len(inside), dtype=bool))
 
-    def _compared(self, video: LabelledVideo, words: Sequence[EntryVectors]) -> Iterator[SimilarityTrack]:
-        return (best_view(each, self.query.n_views) for each in similarities(video.track, words))
+    def _near(self, compared: SimilarityTrack, mentions: Mentions) -> Bools:
+        """Which windows lie near a subtitle that mentions the word."""
+        return windows_inside(compared, around(mentions.get(compared.word, ()), self.request.options.padding_ms))
 
     def _examples(self, compared: SimilarityTrack, video: LabelledVideo, unknown: Bools) -> Examples:
         candidates = candidates_of(compared, video.track, self.cohort)
@@ -353,26 +341,17 @@ class _ExampleSearch:
         group = np.full(int(known.sum()), video.group, np.int64)
         return Examples(candidates.evidence[known], right[known], group, hours)
 
-    def _mentions(self, video: LabelledVideo) -> dict[Word, tuple[Subtitle, ...]]:
+    def _mentions(self, video: LabelledVideo) -> Mentions:
         return mentions_of(video.subtitles or (), self.query.dictionary.vocabulary, self.request.options)
-
-    def _searched(self, mentioning: Iterable[Subtitle]) -> tuple[MillisSpan, ...]:
-        padding = self.request.options.padding_ms
-        return tuple(subtitle.span_ms.padded(padding, padding) for subtitle in mentioning)
 
 
 def _group(episode: Episode) -> str:
     return episode.signer or episode.video_id
 
 
-def _labelled(
-    episode: Episode, source: CorpusSource, model: Embedder, request: CalibrateRequest, progress: Progress
-) -> LabelledVideo:
+def _labelled(episode: Episode, source: CorpusSource, model: Model, request: CalibrateRequest) -> LabelledVideo:
     """The vectors of a video, and its annotations on its frames."""
-    options = request.options
-    with store_at(options.store) as store:
-        extract = ExtractOptions(stride=options.stride, isolated=options.isolated, box=options.box)
-        track = track_of(episode, model, store=store, options=extract, progress=progress).track
+    track = model.track(episode, request.options.reading).track
     timed = (one for one in source.annotations if one.video_id == episode.video_id)
     annotations = tuple(placed(one, track.axis) for one in timed)
     if episode.subtitles is None:

@@ -13,6 +13,7 @@ from signspot.domain.time import Progress
 from signspot.domain.tracks import CLIP_LENGTH, FrameShape
 from signspot.domain.words import Word
 from signspot.embedding.landmarks import landmark_file_of, strange_length
+from signspot.embedding.model import Reading
 from signspot.errors import InputError, SignspotError
 from signspot.files.atomic import refuse_existing
 from signspot.files.intake import NO_SUCH_FILE, Problem
@@ -36,7 +37,7 @@ class CheckOptions:
     """How thoroughly to look."""
 
     full: bool = True  # decode every video to its end; otherwise only its beginning
-    isolated: bool = True
+    reading: Reading = Reading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +59,7 @@ class Check:
         return cls(name, counts, problems, tuple(problem for problem in all_found if problem.is_remark))
 
 
-def check_dictionary(
-    path: Path | str, options: CheckOptions = CheckOptions(), progress: Progress | None = None
-) -> Check:
+def check_dictionary(path: Path | str, options: CheckOptions = CheckOptions()) -> Check:
     """Open every clip of a dictionary; report words, variants, signers, and every clip that cannot be used."""
     source = read_dictionary(Path(path))
     problems = list(source.problems)
@@ -70,8 +69,7 @@ def check_dictionary(
         problems += found
         if all(problem.is_remark for problem in found):
             usable.append(entry)
-        if progress is not None:
-            progress("checking clips", done, len(source.dictionary))
+        options.reading.progress("checking clips", done, len(source.dictionary))
     counts = (
         ("words", len({entry.word for entry in usable})),
         ("variants", len({(entry.word, entry.variant) for entry in usable})),
@@ -83,7 +81,7 @@ def check_dictionary(
     return dataclasses.replace(Check.of(source.dictionary.name, counts, problems), words=words)
 
 
-def check_corpus(path: Path | str, options: CheckOptions = CheckOptions(), progress: Progress | None = None) -> Check:
+def check_corpus(path: Path | str, options: CheckOptions = CheckOptions()) -> Check:
     """Open every video and subtitle file of a corpus; report what can be used and what cannot."""
     folder = Path(path)
     source = read_corpus(folder)
@@ -97,8 +95,7 @@ def check_corpus(path: Path | str, options: CheckOptions = CheckOptions(), progr
         subtitled += n_cues > 0
         if all(problem.is_remark for problem in found):
             usable.append(episode)
-        if progress is not None:
-            progress("checking videos", done, len(source.episodes))
+        options.reading.progress("checking videos", done, len(source.episodes))
     counts = (
         ("videos", len(usable)),
         ("with a .pose file", _with_landmarks(episode.video for episode in usable)),
@@ -126,7 +123,7 @@ def _landmark_problems(video: Path, options: CheckOptions) -> list[Problem]:
     if file is None or file == video:
         return []
     try:
-        strange = strange_length(video, read_pose(file), isolated=options.isolated)
+        strange = strange_length(video, read_pose(file), isolated=options.reading.isolated)
     except SignspotError as error:
         return [Problem(error.where, error.what, error.fix)]
     return [Problem(str(video), remark, is_remark=True) for remark in strange]
@@ -137,7 +134,7 @@ def _picture_problems(video: Path, options: CheckOptions) -> list[Problem]:
         if video.suffix.lower() == POSE_SUFFIX:
             read_pose(video)
             return []
-        with VideoReader(video, shape=_SMALL, isolated=options.isolated) as reader:
+        with VideoReader(video, shape=_SMALL, isolated=options.reading.isolated) as reader:
             for n_frames, _ in enumerate(reader, start=1):
                 if n_frames > CLIP_LENGTH and not options.full:
                     return []
@@ -158,7 +155,7 @@ def _subtitle_problems(episode: Episode, options: CheckOptions) -> tuple[list[Pr
         read = read_subtitles(episode.subtitles)
     except SignspotError as error:
         return [Problem(error.where, error.what, error.fix)], 0
-    length_ms = claimed_ms(episode.video, isolated=options.isolated)
+    length_ms = claimed_ms(episode.video, isolated=options.reading.isolated)
     late = () if length_ms is None else late_subtitles(read.subtitles, length_ms)
     remarks = [Problem(str(episode.subtitles), warning, is_remark=True) for warning in (*read.warnings, *late)]
     return remarks, len(read.subtitles)

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -16,9 +16,11 @@ import numpy as np
 
 from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import FrameSpan, MillisSpan, Progress
-from signspot.domain.tracks import CLIP_LENGTH, EntryVectors, FloatArray, FrameShape, Pixels, StagedEmbedder
+from signspot.domain.time import FrameSpan, MillisSpan
+from signspot.domain.tracks import CLIP_LENGTH, EntryVectors, FloatArray, FrameShape, Pixels
 from signspot.domain.words import Word
+from signspot.embedding.model import Reading, trunk_of
+from signspot.embedding.pictures import ClipNetwork, PictureModel
 from signspot.embedding.zoo import model_path
 from signspot.errors import InputError
 from signspot.evaluation.intervals import class_interval
@@ -48,14 +50,13 @@ from signspot.models.checkpoints import HEAD, Checkpoint, build_head, load_check
 from signspot.models.embedders import VideoEmbedder, embedder_from_checkpoint
 from signspot.models.head import Head
 from signspot.models.i3d_shared import is_shareable, shared_vectors
-from signspot.stores.corpus import CorpusSource, read_corpus
+from signspot.spotting.search import Query
+from signspot.stores.corpus import CorpusSource, SignedSign, read_corpus, read_truth
 from signspot.stores.dictionary import read_dictionary
-from signspot.stores.features import FeatureStore, open_store
-from signspot.stores.truth import SignedSign, read_truth
 from signspot.text.subtitles import read_subtitles
 from signspot.text.words import find_words
 from signspot.workflows.outputs import Context, Output, Outputs, write_outputs
-from signspot.workflows.spot import Query, SpotOptions, spot_prepared
+from signspot.workflows.spot import SpotOptions, spot_prepared
 from signspot.workflows.train import MaterialOptions, MaterialSources, make_training_material
 from signspot.workflows.world import WorldFolder, WorldRequest, make_world
 
@@ -74,7 +75,7 @@ class DemoRequest:
     epochs: int = 100  # of each head
     backend: str = "auto"  # that computes the trunk
     workers: int = 0  # processes that draw; 0: one per core
-    isolated: bool = True  # decode in a process of its own
+    reading: Reading = Reading()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,51 +114,44 @@ class Demonstration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _World:
-    """A world on the disk, and what its vectors are kept in."""
+    """A world on the disk, and how it is read."""
 
     request: DemoRequest
     files: DemoFolder
     corpus: CorpusSource
     dictionary: Dictionary
-    store: FeatureStore
+    reading: Reading
 
 
-def demonstrate(
-    request: DemoRequest,
-    progress: Progress = lambda step, done, total: None,
-    tell: Tell = lambda line: None,
-) -> Demonstration:
+def demonstrate(request: DemoRequest, tell: Tell = lambda line: None) -> Demonstration:
     """Make a world, learn heads, compare them, search an episode; `tell` gets a line when a step is done."""
     files = DemoFolder(request.folder)
     trunk = load_checkpoint(model_path(request.model))  # refused before minutes of drawing
     files.claim()
-    model = _drawn_and_loaded(request, trunk, progress)
+    network = _drawn_and_loaded(request, trunk)
     dictionary, corpus = read_dictionary(files.world.dictionary).dictionary, read_corpus(files.world.corpus)
     tell(f"drew {len(dictionary)} dictionary clips and {len(corpus.episodes)} episodes of continuous signing")
-    with open_store(files.vectors) as store:
-        world = _World(request, files, corpus, dictionary, store)
-        classroom = _classroom(world, trunk, model, progress)
-        n_train, n_test = len(classroom.train.passages), len(classroom.test.passages)
-        tell(f"computed the trunk's vectors: {n_train} annotated passages to learn from, {n_test} to test on")
-        pupils = compare_methods(classroom, files.heads, progress)
-        tell(f"learned {len(pupils) - 1} heads, and tested them on words that were never annotated")
-        episode = next(one for one in corpus.episodes if one.split == "test")
-        search = Search(episode, dictionary, read_truth(files.world.truth), files.vectors, request.isolated)
-        spotted = search_episode(search, classroom, pupils)
-    table, scores = table_of(pupils), pupils[-1].scores
+    world = _World(request, files, corpus, dictionary, replace(request.reading, store=files.vectors))
+    experiment = _experiment(world, trunk, network)
+    n_train, n_test = len(experiment.train.passages), len(experiment.test.passages)
+    tell(f"computed the trunk's vectors: {n_train} annotated passages to learn from, {n_test} to test on")
+    trained = compare_methods(experiment, files.heads, world.reading)
+    tell(f"learned {len(trained) - 1} heads, and tested them on words that were never annotated")
+    episode = next(one for one in corpus.episodes if one.split == "test")
+    search = Search(episode, dictionary, read_truth(files.world.truth), world.reading)
+    spotted = search_episode(search, experiment, trained)
+    table, scores = table_of(trained), trained[-1].scores
     write_json([asdict(row) for row in table], files.scores, overwrite=True)
-    write_demo_report(files, table, classroom, spotted, isolated=request.isolated)
+    write_demo_report(files, table, experiment, spotted, world.reading)
     now, eaf = datetime.now(UTC), files.outputs.paths[Output.EAF]
     elan = add_glosses(new_eaf(episode.video, eaf, date=now), truth_of(spotted, search.truth), "truth")
-    context = Context(
-        videos={episode.video_id: episode.video}, now=now, elan=elan, isolated=request.isolated, progress=progress
-    )
+    context = Context(videos={episode.video_id: episode.video}, now=now, elan=elan, reading=world.reading)
     write_outputs(spotted.answer, files.outputs, context)
     tell(f"searched {episode.video_id} for the test words, and wrote the report, a video and an ELAN file")
-    return Demonstration(files, table, len(classroom.split.test), len(scores.passage_ids), scores.n_entries, spotted)
+    return Demonstration(files, table, len(experiment.split.test), len(scores.passage_ids), scores.n_entries, spotted)
 
 
-def _drawn_and_loaded(request: DemoRequest, trunk: Checkpoint, progress: Progress) -> VideoEmbedder:
+def _drawn_and_loaded(request: DemoRequest, trunk: Checkpoint) -> VideoEmbedder:
     """Draw the world, and meanwhile compile the trunk, which takes a core for a quarter of a minute."""
     files = DemoFolder(request.folder)
     world = WorldRequest(
@@ -168,7 +162,7 @@ def _drawn_and_loaded(request: DemoRequest, trunk: Checkpoint, progress: Progres
     try:
         # A second run finds its vectors in the store and needs no program.
         compiled = None if files.vectors.exists() else aside.submit(_compile, model)
-        make_world(world, progress)
+        make_world(world, request.reading.progress)
         if compiled is not None:
             compiled.result()
     finally:
@@ -185,15 +179,15 @@ def _compile(model: VideoEmbedder) -> None:
         list(shared_vectors(blank, model))
 
 
-def _classroom(world: _World, trunk: Checkpoint, model: VideoEmbedder, progress: Progress) -> Classroom:
+def _experiment(world: _World, trunk: Checkpoint, network: VideoEmbedder) -> Experiment:
     """The vectors of everything, from the store where they are there already."""
-    sources = MaterialSources(corpus=world.corpus, dictionary=world.dictionary, model=model, store=world.store)
+    seen_by = trunk_of(PictureModel(network))
+    sources = MaterialSources(corpus=world.corpus, dictionary=world.dictionary, trunk=seen_by)
 
     def material(split: str) -> Material:
-        options = MaterialOptions(split=split, isolated=world.request.isolated)
-        return make_training_material(sources, options, progress).material
+        return make_training_material(sources, MaterialOptions(split=split, reading=world.reading)).material
 
-    return Classroom(
+    return Experiment(
         train=material("train"),
         test=material("test"),
         split=read_split(world.files.world.split),
@@ -303,7 +297,7 @@ METHODS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Classroom:
+class Experiment:
     """What all methods learn from and are tested on."""
 
     train: Material
@@ -316,24 +310,24 @@ class Classroom:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pupil:
+class TrainedMethod:
     """What became of a method."""
 
     method: Method
-    model: VideoEmbedder
+    model: PictureModel
     path: Path | None  # the trunk and the learned head as one file
     scores: ProtocolScores  # of the test words in the test passages
 
 
-def compare_methods(classroom: Classroom, folder: Path, progress: Progress) -> tuple[Pupil, ...]:
+def compare_methods(experiment: Experiment, folder: Path, reading: Reading) -> tuple[TrainedMethod, ...]:
     """Learn every method, each in a run folder of its own, and test it once, at the end."""
     output_folder(folder)
-    return tuple(_taught(method, classroom, folder, progress) for method in METHODS)
+    return tuple(_trained(method, experiment, folder, reading) for method in METHODS)
 
 
-def table_of(pupils: tuple[Pupil, ...]) -> tuple[MethodRow, ...]:
+def table_of(trained: tuple[TrainedMethod, ...]) -> tuple[MethodRow, ...]:
     """Chance, then every method."""
-    last = pupils[-1].scores
+    last = trained[-1].scores
     chance = MethodRow(
         name="chance",
         what="vectors that know nothing",
@@ -346,14 +340,14 @@ def table_of(pupils: tuple[Pupil, ...]) -> tuple[MethodRow, ...]:
         chance,
         *(
             MethodRow(
-                name=pupil.method.name,
-                what=pupil.method.what,
-                mean_ap=pupil.scores.mean_ap,
-                recall_at_5=pupil.scores.recall_at_5,
-                localisation=pupil.scores.localisation,
-                mean_ap_range=_range(pupil.scores),
+                name=one.method.name,
+                what=one.method.what,
+                mean_ap=one.scores.mean_ap,
+                recall_at_5=one.scores.recall_at_5,
+                localisation=one.scores.localisation,
+                mean_ap_range=_range(one.scores),
             )
-            for pupil in pupils
+            for one in trained
         ),
     )
 
@@ -363,23 +357,23 @@ def _range(scores: ProtocolScores) -> tuple[float, float] | None:
     return None if drawn.low is None or drawn.high is None else (drawn.low, drawn.high)
 
 
-def _taught(method: Method, classroom: Classroom, folder: Path, progress: Progress) -> Pupil:
-    trunk, words, backend = classroom.trunk, classroom.split.test, classroom.backend
+def _trained(method: Method, experiment: Experiment, folder: Path, reading: Reading) -> TrainedMethod:
+    trunk, words, backend = experiment.trunk, experiment.split.test, experiment.backend
     if method.loss is None:
-        model = embedder_from_checkpoint(trunk, backend=backend)
-        return Pupil(method, model, None, score_head(None, classroom.test, words))
-    head = _learned(method, classroom, RunFolder(folder / method.name), progress)
+        model = PictureModel(embedder_from_checkpoint(trunk, backend=backend))
+        return TrainedMethod(method, model, None, score_head(None, experiment.test, words))
+    head = _learn(method, experiment, RunFolder(folder / method.name), reading)
     path = folder / f"{method.name}.safetensors"
-    labels = tuple(classroom.train.vocabulary) if head.config.classes else ()
+    labels = tuple(experiment.train.vocabulary) if head.config.classes else ()
     made_by = f"signspot demo; trunk {trunk.card.name}"
     ModelFile(name=method.name, trunk=trunk, created_from=made_by, words=labels).save(path, head)
-    model = embedder_from_checkpoint(path, backend=backend)
-    return Pupil(method, model, path, score_head(head, classroom.test, words))
+    model = PictureModel(embedder_from_checkpoint(path, backend=backend))
+    return TrainedMethod(method, model, path, score_head(head, experiment.test, words))
 
 
-def _learned(method: Method, classroom: Classroom, run: RunFolder, progress: Progress) -> Head:
+def _learn(method: Method, experiment: Experiment, run: RunFolder, reading: Reading) -> Head:
     """Train a head on the training words alone; the run is begun anew each time: it takes seconds."""
-    epochs = classroom.epochs
+    epochs = experiment.epochs
     config = EmbeddingConfig(
         loss=method.loss or "watch-read-lookup",
         training_words="train",
@@ -391,11 +385,11 @@ def _learned(method: Method, classroom: Classroom, run: RunFolder, progress: Pro
         decay_epochs=tuple(sorted({max(1, epochs * 8 // 10), max(2, epochs * 9 // 10)})),
         evaluate_every=epochs,
         threads=1,  # so small a head is done before a second thread is awake
-        seed=classroom.seed,
+        seed=experiment.seed,
     )
-    lesson = make_setup(config, TrainingData(train=classroom.train, split=classroom.split))
-    controls = Controls(progress=lambda moment: progress(f"learning {method.name}", _share(moment), 1.0))
-    with run.opened(config, {"trunk": classroom.train.fingerprint}, "overwrite"):
+    lesson = make_setup(config, TrainingData(train=experiment.train, split=experiment.split))
+    controls = Controls(progress=lambda moment: reading.progress(f"learning {method.name}", _share(moment), 1.0))
+    with run.opened(config, {"trunk": experiment.train.fingerprint}, "overwrite"):
         train_head(config, lesson, run, controls)
     learned = load_checkpoint(run.last)
     head = build_head(learned.card.config)
@@ -407,18 +401,18 @@ def _share(moment: HeadProgress) -> float:
     return (moment.epoch + moment.step / max(1, moment.steps)) / moment.epochs
 
 
-def threshold_of(model: StagedEmbedder, classroom: Classroom) -> float:
+def threshold_of(model: ClipNetwork, experiment: Experiment) -> float:
     """The cosine that a word which is not there rarely reaches, measured on the training passages.
 
     The words are the test words, so that no curve of theirs was learned, in passages whose subtitle lacks them.
     """
-    train = classroom.train
-    absent = _absent_peaks(model, train, classroom.split.test)
+    train = experiment.train
+    absent = _absent_peaks(model, train, experiment.split.test)
     # Rounding makes the cosine of equal vectors a little more than 1.
     return min(1.0, float(np.quantile(absent, 1 - FALSE_ALARMS))) if len(absent) else model.threshold
 
 
-def _absent_peaks(model: StagedEmbedder, train: Material, words: tuple[Word, ...]) -> FloatArray:
+def _absent_peaks(model: ClipNetwork, train: Material, words: tuple[Word, ...]) -> FloatArray:
     """The highest cosine of every word in every passage whose subtitle does not mention it."""
     tested, passages, peaks = tested_words(train, words), train.passages, [np.empty(0, np.float32)]
     rows = np.flatnonzero(np.isin(train.entry_word, tested))
@@ -445,28 +439,28 @@ _TILE = FrameShape(TILE_HEIGHT, TILE_HEIGHT, keep_aspect=True)
 
 
 def write_demo_report(
-    files: DemoFolder, table: tuple[MethodRow, ...], classroom: Classroom, spotted: Spotted, *, isolated: bool
+    files: DemoFolder, table: tuple[MethodRow, ...], experiment: Experiment, spotted: Spotted, reading: Reading
 ) -> None:
     """Write the page, in place of an older one."""
     rows = [(*row.cells, row.what) for row in table]
     scores = PageTable("Words that were never annotated", (*HEADINGS, "what it learns from"), rows)
-    figures = tuple(_figures(spotted, isolated=isolated))
+    figures = tuple(_figures(spotted, reading))
     page = ReportPage(
         title="signspot demo: spotting signs that were never annotated",
         note=NOTE,
-        paragraphs=(*_paragraphs(classroom), findings_note(spotted)),
-        sections=(PageSection("Scores", (table_note(classroom),), scores), PageSection("Examples", figures=figures)),
+        paragraphs=(*_paragraphs(experiment), findings_note(spotted)),
+        sections=(PageSection("Scores", (table_note(experiment),), scores), PageSection("Examples", figures=figures)),
         files=_files(files),
         commands=next_commands(files, spotted),
     )
     write_report(page, files.report, overwrite=True)
 
 
-def table_note(classroom: Classroom) -> str:
+def table_note(experiment: Experiment) -> str:
     """What the numbers of the table are."""
     return (
         "mAP and R@5: a passage of continuous signing is looked up in the dictionary clips of the "
-        f"{len(classroom.split.test)} test words; a clip is right if its word is the annotated one and its best match "
+        f"{len(experiment.split.test)} test words; a clip is right if its word is the annotated one and its best match "
         "lies at the annotated time. Localisation: the share of passages whose sign is found at the right time when "
         "its word is known. Chance: what vectors that know nothing would score. Range: where mAP would mostly lie with "
         "other words; so few words hardly tell one method from another."
@@ -516,8 +510,8 @@ def _activation() -> tuple[str, ...]:
     return (f". {_quoted(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)}",)
 
 
-def _paragraphs(classroom: Classroom) -> tuple[str, ...]:
-    train, split = classroom.train, classroom.split
+def _paragraphs(experiment: Experiment) -> tuple[str, ...]:
+    train, split = experiment.train, experiment.split
     return (
         f"A world was drawn: a dictionary of {len(train.entry_ids)} clips of {len(train.vocabulary)} words, and "
         f"subtitled broadcasts in which {len(train.passages)} passages for training carry one annotated sign each. A "
@@ -543,7 +537,7 @@ def _files(files: DemoFolder) -> tuple[tuple[str, str], ...]:
     return (*named, (files.scores.name, "the table, for scripts"), *folders)
 
 
-def _figures(spotted: Spotted, *, isolated: bool) -> Iterator[PageFigure]:
+def _figures(spotted: Spotted, reading: Reading) -> Iterator[PageFigure]:
     stories = {
         True: ("A found sign", "The highest point (circle) lies where the word is signed (green)."),
         False: ("A missed sign", "The highest point (circle) lies elsewhere: something else looks more like the clip."),
@@ -551,11 +545,11 @@ def _figures(spotted: Spotted, *, isolated: bool) -> Iterator[PageFigure]:
     for is_found, (title, text) in stories.items():
         if (mention := spotted.clearest(is_found=is_found)) is not None:
             said = f"Each curve is one dictionary clip of {mention.word}, over the passage whose subtitle mentions it. "
-            png = example_png(example_of(mention, spotted, isolated=isolated))
+            png = example_png(example_of(mention, spotted, reading))
             yield PageFigure(f"{title}: {mention.word}", png, said + text, said + text)
 
 
-def example_of(mention: Mention, spotted: Spotted, *, isolated: bool) -> Example:
+def example_of(mention: Mention, spotted: Spotted, reading: Reading = Reading()) -> Example:
     """What a figure shows of a mention: pictures, the truth, and the curves of every method."""
     episode, entry = spotted.episode, mention.entry
     panels = tuple(
@@ -565,20 +559,18 @@ def example_of(mention: Mention, spotted: Spotted, *, isolated: bool) -> Example
         if word.word == mention.word
     )
     axis = panels[-1].word.similarity.axis
-    strips = [
-        (f"{mention.word}, as it is signed here", _strip(episode.video, mention.signed[0], episode.box, isolated))
-    ]
+    strips = [(f"{mention.word}, as it is signed here", _strip(episode.video, mention.signed[0], episode.box, reading))]
     if not mention.is_found:
-        strips.append(("what was taken for it", _strip(episode.video, mention.taken, episode.box, isolated)))
+        strips.append(("what was taken for it", _strip(episode.video, mention.taken, episode.box, reading)))
     if entry.video is not None:
-        strips.append((f"its dictionary clip {entry.entry_id}", _strip(entry.video, entry.kept, entry.box, isolated)))
+        strips.append((f"its dictionary clip {entry.entry_id}", _strip(entry.video, entry.kept, entry.box, reading)))
     return Example(mention.span_ms, tuple(axis.millis_of(span) for span in mention.signed), panels, tuple(strips))
 
 
-def _strip(video: Path, span: FrameSpan | None, box: SignerBox | None, isolated: bool) -> Pixels:
+def _strip(video: Path, span: FrameSpan | None, box: SignerBox | None, reading: Reading) -> Pixels:
     """Pictures of some frames of a video, all of them by default, side by side."""
     frames: list[Pixels] = []
-    with VideoReader(video, shape=_TILE, box=box, isolated=isolated) as reader:
+    with VideoReader(video, shape=_TILE, box=box, isolated=reading.isolated) as reader:
         for number, frame in enumerate(reader):
             if span is not None and number >= span.stop:
                 break
@@ -635,25 +627,24 @@ class Search:
     episode: Episode
     dictionary: Dictionary
     truth: tuple[SignedSign, ...]
-    store: Path  # of the trunk's vectors
-    isolated: bool = True
+    reading: Reading  # its store holds the trunk's vectors
 
 
-def search_episode(search: Search, classroom: Classroom, pupils: Sequence[Pupil]) -> Spotted:
+def search_episode(search: Search, experiment: Experiment, trained: Sequence[TrainedMethod]) -> Spotted:
     """Let every method look for the test words that the subtitles mention, near those subtitles."""
     episode, truth = search.episode, [sign for sign in search.truth if sign.video_id == search.episode.video_id]
     cues = read_subtitles(episode.subtitles).subtitles if episode.subtitles is not None else ()
-    words = _mentioned(cues, search.dictionary, classroom.split.test)
+    words = _mentioned(cues, search.dictionary, experiment.split.test)
     if not words:
         raise InputError(episode.video, "its subtitles mention no test word", "choose another seed")
-    threshold = threshold_of(pupils[-1].model, classroom)
-    options = SpotOptions(threshold=threshold, subtitles=cues, store=search.store, isolated=search.isolated)
-    queries = (_query(words, search.dictionary, classroom.test, pupil) for pupil in pupils)
+    threshold = threshold_of(trained[-1].model.network, experiment)
+    options = SpotOptions(threshold=threshold, subtitles=cues, reading=search.reading)
+    queries = (_query(words, search.dictionary, experiment.test, one) for one in trained)
     answers = tuple(
-        spot_prepared(episode, query, pupil.model, options) for query, pupil in zip(queries, pupils, strict=True)
+        spot_prepared(episode, query, one.model, options) for query, one in zip(queries, trained, strict=True)
     )
     n_right = sum(_is_right(spotting, truth) for spotting in answers[-1])
-    methods = tuple(pupil.method.name for pupil in pupils)
+    methods = tuple(one.method.name for one in trained)
     return Spotted(episode, methods, answers, signed_mentions(answers[-1], truth), n_right)
 
 
@@ -671,14 +662,14 @@ def _mentioned(cues: tuple[Subtitle, ...], dictionary: Dictionary, words: tuple[
     return tuple(sorted(set(words) & set(mentions), key=lambda word: (-mentions.count(word), word)))
 
 
-def _query(words: tuple[Word, ...], dictionary: Dictionary, material: Material, pupil: Pupil) -> Query:
+def _query(words: tuple[Word, ...], dictionary: Dictionary, material: Material, one: TrainedMethod) -> Query:
     """The dictionary clips of the words as a method sees them, from the trunk's vectors that are known already."""
     rows = {entry_id: row for row, entry_id in enumerate(material.entry_ids)}
     vectors = []
     for word in words:
         entries = tuple(entry for entry in dictionary.entries(word) if entry.entry_id in rows)
         own = material.entry_vectors[np.array([rows[entry.entry_id] for entry in entries], np.int64)]
-        vectors.append(EntryVectors(word, entries, pupil.model.head_vectors(own), pupil.model.fingerprint))
+        vectors.append(EntryVectors(word, entries, one.model.network.head_vectors(own), one.model.fingerprint))
     return Query(tuple(vectors), dictionary)
 
 

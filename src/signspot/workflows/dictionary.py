@@ -12,16 +12,25 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from signspot.domain.recordings import Dictionary, Entry, Rights
-from signspot.domain.time import FRAME_RATE, FrameSpan, MillisSpan, Progress
+from signspot.domain.time import FRAME_RATE, FrameSpan, MillisSpan, silent
 from signspot.domain.tracks import FloatArray, Pixels
+from signspot.embedding.model import Reading
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
-from signspot.errors import DictionaryError, FormatError, InputError, OutputExists, SignspotError, VideoError
+from signspot.errors import (
+    DictionaryError,
+    EnvironmentProblem,
+    FormatError,
+    InputError,
+    OutputExists,
+    VideoError,
+)
 from signspot.figures.sheets import SheetRow, contact_sheet
 from signspot.files.atomic import atomic_output, explained, names_in
 from signspot.files.intake import Problem
@@ -34,8 +43,8 @@ from signspot.media.frames import TILE_HEIGHT, TILES, read_strip, spread, strip,
 from signspot.media.reader import VideoReader, shared_decoding
 from signspot.media.trim import Trim, TrimOptions, trim_by_motion
 from signspot.media.video import media_sha256, unreadable
-from signspot.stores.dictionary import DictionarySource, dictionary_table, read_dictionary
-from signspot.stores.entries import FEATURES_FILE
+from signspot.stores.dictionary import FEATURES_FILE, DictionarySource, dictionary_table, read_dictionary
+from signspot.workflows.batch import Engine, Finished, Work, each
 
 _SAVE_EVERY = 25  # clips: what a killed run leaves behind is a dictionary of those
 _NUMBERED = re.compile(r"(?:v|var|variant|version)?[ ._-]*0*([0-9]+)([a-z]?)", re.IGNORECASE)
@@ -51,7 +60,8 @@ class BuildOptions:
     clips: Path | None = None  # where the clips of a WLASL or MS-ASL list are
     link: bool = False  # share the clips' disk space with the source instead of copying them
     signers_by_face: bool = False  # sensitive: see media.faces
-    isolated: bool = True
+    reading: Reading = Reading()
+    jobs: int = 1  # processes that read clips
     anew: bool = False  # build also over what was built from another source or changed by hand
     on: date = field(default_factory=date.today)  # the day for which rights count
 
@@ -71,16 +81,18 @@ class Build:
     face_groups: int | None = None  # how many the page shows; None: nobody asked for them
 
 
-def build_dictionary(
-    source: Path, folder: Path, options: BuildOptions = BuildOptions(), progress: Progress | None = None
-) -> Build:
+def build_dictionary(source: Path, folder: Path, options: BuildOptions = BuildOptions()) -> Build:
     """Make `folder` a dictionary of the clips of `source`, or go on where an earlier run has stopped."""
     faces = FaceReader() if options.signers_by_face else None  # what is missing is said before hours of work
     listed = _listed(source, options)
     target = BuildFolder.open(folder, source, link=options.link, anew=options.anew)
-    run = _Run(target, options, progress, list(listed.problems))
+    run = _Run(target, options, list(listed.problems))
+    entries = _tidied(listed)
+    engine = Engine(options.jobs, partial(_reader, replace(options.reading, progress=silent), options.trim))
     with shared_decoding():
-        for entry in run.reported("reading clips", _tidied(listed)):
+        unread = run.unread(entries)
+        run.read = iter(each(unread, _reader(options.reading, options.trim), _video_of, engine))
+        for entry in run.reported("reading clips", entries):
             run.take(entry)
     if not run.finished:
         first = f"; the first of {len(run.problems)} problems: {run.problems[0]}" if run.problems else ""
@@ -95,7 +107,7 @@ def build_dictionary(
     entries = [one.entry for one in run.finished] + run.without_clip
     target.save(entries, finished=True)
     run.problems += _leftover(target, entries)
-    write_sheets(Sheets(target.root, run.finished, duplicates, run.problems), progress)
+    write_sheets(Sheets(target.root, run.finished, duplicates, run.problems), options.reading)
     return _build(run, duplicates)
 
 
@@ -105,20 +117,42 @@ class _Run:
 
     target: BuildFolder
     options: BuildOptions
-    progress: Progress | None
     problems: list[Problem]
-    finished: list[Finished] = field(default_factory=list)
+    finished: list[BuiltClip] = field(default_factory=list)
     without_clip: list[Entry] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     read_before: int = 0
+    read: Iterator[Finished[Entry, ReadClip]] = field(
+        default_factory=lambda: iter(())
+    )  # of the entries of `unread`, in their order
+    _unread: set[str] = field(default_factory=set)  # ids of entries that `read` will come to
+    _sha256: dict[Path, str] = field(default_factory=dict)
     _by_content: dict[str, list[Entry]] = field(default_factory=dict)
 
     def reported(self, step: str, things: Sequence[_Thing]) -> Iterator[_Thing]:
         """The things, one after the other, while the progress is shown."""
         for done, thing in enumerate(things, start=1):
             yield thing
-            if self.progress is not None:
-                self.progress(step, done, len(things))
+            self.options.reading.progress(step, done, len(things))
+
+    def unread(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The entries whose clips no earlier run has read, each content once for a word."""
+        found: dict[tuple[str, str], Entry] = {}
+        for entry in self.reported("comparing files", entries):
+            with contextlib.suppress(VideoError):  # said when it is taken
+                if entry.video is not None and self._slot(entry, sha256 := self._digest(entry.video)).stored() is None:
+                    found.setdefault((sha256, entry.word), entry)
+        self._unread = {entry.entry_id for entry in found.values()}
+        return list(found.values())
+
+    def _digest(self, video: Path) -> str:
+        if video not in self._sha256:
+            self._sha256[video] = media_sha256(video)
+        return self._sha256[video]
+
+    def _slot(self, entry: Entry, sha256: str) -> Slot:
+        key = facts_key(sha256, entry.kept, self.options.trim)
+        return self.target.slot(entry, sha256, key, is_shown=_may_be_shown(entry.rights, self.options.on))
 
     def take(self, entry: Entry) -> None:
         """Bring one entry into the dictionary, or note why not."""
@@ -127,7 +161,7 @@ class _Run:
             self.problems.append(Problem(entry.entry_id, _FEATURES_ONLY, "add the clip", is_remark=True))
             return
         try:
-            sha256 = media_sha256(entry.video)
+            sha256 = self._digest(entry.video)
             if self._is_there_already(entry, sha256):
                 return
             found = self._stored(entry, entry.video, sha256)
@@ -152,26 +186,41 @@ class _Run:
             self.duplicates.append(Duplicate(entry, other, "the same file", 1.0, left_out=same_word is not None))
         return same_word is not None
 
-    def _stored(self, entry: Entry, video: Path, sha256: str) -> Finished | None:
+    def _stored(self, entry: Entry, video: Path, sha256: str) -> BuiltClip | None:
         """The files of a clip, made now unless an earlier run has made them."""
-        key = facts_key(sha256, entry.kept, self.options.trim)
-        slot = self.target.slot(entry, sha256, key, is_shown=_may_be_shown(entry.rights, self.options.on))
+        slot = self._slot(entry, sha256)
         facts = slot.stored()
         if facts is not None:
             self.read_before += 1
             return _finished(entry, slot, facts)
-        try:
-            read = read_clip(video, entry.kept, self.options.trim, isolated=self.options.isolated)
-        except SignspotError as error:  # whatever is wrong with this clip, the others are not
-            self.problems.append(Problem(error.where, error.what, error.fix))
+        if entry.entry_id not in self._unread:  # the same content failed under this word
             return None
-        self.target.add(video, slot, read)
-        return _finished(entry, slot, slot.stored() or read.facts)
+        outcome = next(self.read)
+        if outcome.failure is not None or outcome.result is None:
+            if (error := outcome.failure) is not None:
+                self.problems.append(Problem(error.where, error.what, error.fix))
+            return None
+        self.target.add(video, slot, outcome.result)
+        return _finished(entry, slot, slot.stored() or outcome.result.facts)
 
 
-def _finished(entry: Entry, slot: Slot, facts: ClipFacts) -> Finished:
+def _reader(reading: Reading, trim: TrimOptions | None) -> Work[Entry, ReadClip]:
+    def read(entry: Entry) -> ReadClip:
+        try:
+            return read_clip(_video_of(entry), entry.kept, trim, reading)
+        except EnvironmentProblem as error:  # such as a missing codec: the other clips may need none
+            raise VideoError(error.where, error.what, error.fix) from error
+
+    return read
+
+
+def _video_of(entry: Entry) -> Path:
+    return entry.video or Path(entry.entry_id)
+
+
+def _finished(entry: Entry, slot: Slot, facts: ClipFacts) -> BuiltClip:
     here = replace(entry, video=slot.clip, kept=as_kept(entry, facts))
-    return Finished(here, slot.clip, slot.sha256, facts, slot.thumbnails)
+    return BuiltClip(here, slot.clip, slot.sha256, facts, slot.thumbnails)
 
 
 def _may_be_shown(rights: Rights, on: date) -> bool:
@@ -219,7 +268,7 @@ def tidy_variant(variant: str) -> str:
     return f"{int(numbered[1])}{numbered[2].lower()}" if numbered else text
 
 
-def _near_duplicates(finished: list[Finished]) -> list[Duplicate]:
+def _near_duplicates(finished: list[BuiltClip]) -> list[Duplicate]:
     """Clips that look like copies of one recording; clips with the same bytes are known already."""
     distinct = list({one.sha256: one for one in finished}.values())
     pairs = near_pairs(np.stack([one.facts.signature for one in distinct]))
@@ -230,7 +279,7 @@ def _near_duplicates(finished: list[Finished]) -> list[Duplicate]:
 def _face_groups(run: _Run, faces: FaceReader) -> list[int | None]:
     """A number for clips that seem to show one person; only clips that may be shown are looked at."""
     looks = [
-        faces.clip_vector(one.clip, one.facts.kept, isolated=run.options.isolated) if one.thumbnails else None
+        faces.clip_vector(one.clip, one.facts.kept, isolated=run.options.reading.isolated) if one.thumbnails else None
         for one in run.reported("comparing faces", run.finished)
     ]
     return face_groups(looks)
@@ -286,10 +335,12 @@ def facts_key(sha256: str, kept: FrameSpan | None, options: TrimOptions | None) 
     return f"{sha256[:32]}-{method[:8]}"
 
 
-def read_clip(video: Path, kept: FrameSpan | None, options: TrimOptions | None, *, isolated: bool = True) -> ReadClip:
+def read_clip(
+    video: Path, kept: FrameSpan | None, options: TrimOptions | None, reading: Reading = Reading()
+) -> ReadClip:
     """Decode a clip once and find out all about it; a part that somebody chose to keep is kept as it is."""
     small: list[Pixels] = []
-    with VideoReader(video, isolated=isolated) as reader:
+    with VideoReader(video, isolated=reading.isolated) as reader:
         frames = _noted(reader, small)
         if kept is None and options is not None:
             trim = trim_by_motion(frames, options)
@@ -527,7 +578,7 @@ _ROWS_PER_SHEET = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class BuiltClip:
     """An entry whose files are all in the folder."""
 
     entry: Entry
@@ -558,7 +609,7 @@ class Sheets:
     """Everything there is to show."""
 
     folder: Path
-    finished: Sequence[Finished]
+    finished: Sequence[BuiltClip]
     duplicates: Sequence[Duplicate]
     problems: Sequence[Problem]
 
@@ -569,7 +620,7 @@ def write_problems(problems: Iterable[Problem], path: Path, *, overwrite: bool =
     write_csv(("file", "reason", "what_to_do", "left_out"), rows, path, overwrite=overwrite)
 
 
-def write_sheets(sheets: Sheets, progress: Progress | None = None) -> None:
+def write_sheets(sheets: Sheets, reading: Reading = Reading()) -> None:
     """Write the page, the contact sheets and the tables; those of an earlier run are replaced."""
     write_problems(sheets.problems, sheets.folder / PROBLEMS, overwrite=True)
     write_csv(
@@ -579,7 +630,7 @@ def write_sheets(sheets: Sheets, progress: Progress | None = None) -> None:
         overwrite=True,
     )
     write_page(_page(sheets), sheets.folder / PAGE, overwrite=True)
-    _write_pictures(sheets, progress)
+    _write_pictures(sheets, reading)
 
 
 def _row(duplicate: Duplicate) -> tuple[str, ...]:
@@ -599,7 +650,7 @@ def _page(sheets: Sheets) -> DictionaryPage:
     return DictionaryPage(sheets.folder.resolve().name, cards, problems, tuple(map(str, sheets.duplicates)))
 
 
-def _card(one: Finished, folder: Path, alike: list[str]) -> Card:
+def _card(one: BuiltClip, folder: Path, alike: list[str]) -> Card:
     kept, n_frames = one.facts.kept, one.facts.n_frames
     length = f"{len(kept) / FRAME_RATE:.1f} s"
     cut = f"{length}, cut {kept.start} + {n_frames - kept.stop} frames" if len(kept) < n_frames else length
@@ -616,7 +667,7 @@ def _card(one: Finished, folder: Path, alike: list[str]) -> Card:
     )
 
 
-def _write_pictures(sheets: Sheets, progress: Progress | None) -> None:
+def _write_pictures(sheets: Sheets, reading: Reading) -> None:
     shown = [one for one in sheets.finished if one.thumbnails is not None]
     n_sheets = -(-len(shown) // _ROWS_PER_SHEET)
     for number in range(n_sheets):
@@ -626,8 +677,7 @@ def _write_pictures(sheets: Sheets, progress: Progress | None) -> None:
         ]
         picture = contact_sheet(rows, columns=TILES, tile_height=TILE_HEIGHT)
         write_picture(picture, sheets.folder / f"{SHEETS}{number + 1:03}.png", overwrite=True)
-        if progress is not None:
-            progress("drawing contact sheets", number + 1, n_sheets)
+        reading.progress("drawing contact sheets", number + 1, n_sheets)
     # A shorter dictionary has fewer sheets than the run before.
     for old in sheets.folder.glob(f"{SHEETS}[0-9][0-9][0-9]*.png"):
         if int(old.stem.removeprefix(SHEETS)) > n_sheets:

@@ -12,11 +12,11 @@ from typing import Literal, Protocol
 import numpy as np
 
 from signspot.domain.recordings import Dictionary
-from signspot.domain.time import FRAME_MS, Progress, Tolerance
+from signspot.domain.time import FRAME_MS, Tolerance
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Ints, WindowGrid
 from signspot.domain.words import Synonyms, Word
-from signspot.embedding.model import store_at
-from signspot.embedding.zoo import model_path
+from signspot.embedding.model import Reading, trunk_of
+from signspot.embedding.zoo import model_of, model_path, trunk_fingerprints
 from signspot.errors import InputError
 from signspot.evaluation.confusion import ConfusionReport, MinimalPair, look_alike_pairs, minimal_pair_report
 from signspot.evaluation.intervals import BootstrapOptions, Interval, mean_interval
@@ -54,14 +54,11 @@ from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.head import Head
 from signspot.stores.corpus import read_corpus
 from signspot.stores.dictionary import read_dictionary
-from signspot.stores.features import FeatureStore
 from signspot.workflows.train import (
     MaterialOptions,
     MaterialSources,
     dictionary_synonyms,
-    load_trunk,
     make_training_material,
-    trunk_fingerprints,
 )
 
 # The numbers of the paper that stand beside ours: Table 2, Table 3, localisation (4.4), the spotting benchmark (4.3).
@@ -157,7 +154,7 @@ class SpottingScores:
 
 
 def score_spotting(
-    test: TestSet, subject: Subject, stride: int, options: BootstrapOptions, progress: Progress
+    test: TestSet, subject: Subject, stride: int, options: BootstrapOptions, reading: Reading = Reading()
 ) -> SpottingScores:
     """Search every video that has test passages, from its first to its last window."""
     rows = test.entry_rows
@@ -172,7 +169,7 @@ def score_spotting(
     with TemporaryDirectory(prefix="signspot-") as scratch, gone_afterwards(Path(scratch)):
         footage = []
         for number, track in enumerate(tracks.tolist()):
-            progress("searching videos", number, len(tracks))
+            reading.progress("searching videos", number, len(tracks))
             columns = _Columns(words, test.material.entry_word[rows], entries)
             footage.append(_footage(test, subject, (track, stride), columns, Path(scratch) / f"{track}.npy"))
         by_word = spotting_benchmark(footage)
@@ -259,8 +256,8 @@ class Subject(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Model:
-    """A model that was named: its file, and the options it was trained with where they are known."""
+class TestedModel:
+    """The model under test: its file, and the options it was trained with where they are known."""
 
     name: str
     path: Path | None = None  # None: truth or random
@@ -270,15 +267,15 @@ class Model:
     notes: tuple[str, ...] = ()
 
 
-def open_model(name: str, which: WhichModel = "last") -> Model:
+def open_tested(name: str, which: WhichModel = "last") -> TestedModel:
     """Find a run folder, a model file or a name of the zoo, or one of the two made for checks."""
     if which not in ("last", "best"):
         raise InputError(f"--checkpoint {which}", "is none", "choose last or best")
     if name in (TRUTH, RANDOM):
-        return Model(name=name)
+        return TestedModel(name=name)
     if not Path(name).is_dir():
         path = model_path(name)
-        return Model(name=name, path=path, checkpoint=load_checkpoint(path))
+        return TestedModel(name=name, path=path, checkpoint=load_checkpoint(path))
     run = RunFolder(Path(name))
     if not run.config.is_file():
         raise InputError(name, "is no run folder: it has no config.toml", "name a folder of `signspot train embedding`")
@@ -289,10 +286,10 @@ def open_model(name: str, which: WhichModel = "last") -> Model:
         )
     notes = ("the best epoch was chosen on the test set: its figures are too good",) if which == "best" else ()
     config = read_config(run.config, EmbeddingConfig, ())
-    return Model(name=name, path=path, checkpoint=load_checkpoint(path), config=config, run=run, notes=notes)
+    return TestedModel(name=name, path=path, checkpoint=load_checkpoint(path), config=config, run=run, notes=notes)
 
 
-def subject_of(model: Model, test: Material, seed: int = 0) -> Subject:
+def subject_of(model: TestedModel, test: Material, seed: int = 0) -> Subject:
     """The model made ready for a test set; one whose vectors come from another trunk is refused."""
     if model.checkpoint is None:
         return TruthSubject() if model.name == TRUTH else RandomSubject(seed)
@@ -397,8 +394,7 @@ class TestFiles:
     corpus: Path | None = None  # beside material, it says who signs
     dictionary: Path | None = None  # beside material, it says which words share a sign
     corpus_split: str = "test"  # of the corpus: only these videos; "": all
-    store: Path | None = None
-    isolated: bool = True
+    reading: Reading = Reading()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,15 +437,13 @@ class TestSet:
         return self.material.entry_word[self.entry_rows]
 
 
-def open_test_set(
-    files: TestFiles, choice: ProtocolChoice, model: Model, store: FeatureStore | None, progress: Progress
-) -> TestSet:
-    """Read or make the test set, and choose what the protocol asks for; it may be used while the store is open."""
+def open_test_set(files: TestFiles, choice: ProtocolChoice, model: TestedModel) -> TestSet:
+    """Read or make the test set, and choose what the protocol asks for."""
     dictionary = read_dictionary(files.dictionary).dictionary if files.dictionary is not None else None
     if files.material is not None:
         material, notes = read_material(files.material), _notes_on(files.material, model)
     else:
-        material, notes = _made(files, dictionary, model, store, progress)
+        material, notes = _made(files, dictionary, model)
     wanted = tested_words(material, _test_words(choice, model))
     passages = material.passages
     is_asked, is_sure = np.isin(passages.label, wanted), passages.confidence >= np.float32(choice.min_confidence)
@@ -473,7 +467,7 @@ def open_test_set(
     )
 
 
-def _test_words(choice: ProtocolChoice, model: Model) -> tuple[Word, ...] | None:
+def _test_words(choice: ProtocolChoice, model: TestedModel) -> tuple[Word, ...] | None:
     """The test words of the split; None for all."""
     if choice.name == "all":
         return None
@@ -485,7 +479,7 @@ def _test_words(choice: ProtocolChoice, model: Model) -> tuple[Word, ...] | None
     return _split(choice, model).test
 
 
-def _split(choice: ProtocolChoice, model: Model) -> WordSplit:
+def _split(choice: ProtocolChoice, model: TestedModel) -> WordSplit:
     path = choice.split or (model.config.split if model.config is not None else None)
     if path is None:
         fix = "name its file with --split, or use --protocol all"
@@ -493,7 +487,7 @@ def _split(choice: ProtocolChoice, model: Model) -> WordSplit:
     return read_split(path)
 
 
-def _notes_on(folder: Path, model: Model) -> tuple[str, ...]:
+def _notes_on(folder: Path, model: TestedModel) -> tuple[str, ...]:
     """Whether a run was tested, or even trained, on this material."""
     if model.run is None or not model.run.data.is_file():
         return ()
@@ -505,19 +499,16 @@ def _notes_on(folder: Path, model: Model) -> tuple[str, ...]:
     return ("this is not the test material of the run",) if known.get("test", own) != own else ()
 
 
-def _made(
-    files: TestFiles, dictionary: Dictionary | None, model: Model, store: FeatureStore | None, progress: Progress
-) -> tuple[Material, tuple[str, ...]]:
+def _made(files: TestFiles, dictionary: Dictionary | None, model: TestedModel) -> tuple[Material, tuple[str, ...]]:
     """Make test material; vectors are taken from the store where they are there."""
     if files.corpus is None or dictionary is None:
         fix = "name --test MATERIAL, or --corpus and --dictionary"
         raise InputError("test set", "there is nothing to test on", fix)
     if model.path is None or model.checkpoint is None or model.checkpoint.card.architecture == HEAD:
         raise InputError(model.name, "sees no video", "name test material that was made before: --test MATERIAL")
-    trunk = load_trunk(str(model.path))
-    sources = MaterialSources(corpus=read_corpus(files.corpus), dictionary=dictionary, model=trunk, store=store)
-    options = MaterialOptions(split=files.corpus_split, isolated=files.isolated)
-    made = make_training_material(sources, options, progress)
+    trunk = trunk_of(model_of(model.checkpoint, where=str(model.path)))
+    sources = MaterialSources(corpus=read_corpus(files.corpus), dictionary=dictionary, trunk=trunk)
+    made = make_training_material(sources, MaterialOptions(split=files.corpus_split, reading=files.reading))
     return made.material, made.lines()[1:]
 
 
@@ -621,32 +612,30 @@ class Evaluation:
         }
 
 
-def evaluate(request: EvaluationRequest, progress: Progress = lambda step, done, total: None) -> Evaluation:
+def evaluate(request: EvaluationRequest) -> Evaluation:
     """Score a model as asked; vectors of videos that are in the store are not computed again."""
-    model = open_model(request.model, request.which)
-    with store_at(request.files.store) as store:
-        test = open_test_set(request.files, request.protocol, model, store, progress)
-        subject = subject_of(model, test.material, request.seed)
-        gallery = Gallery(test.gallery_words, subject.entries(test.material, test.entry_rows))
-        options = ProtocolOptions(keep_cosine=True, n_listed=N_LISTED)
-        scores = score_passages(_passages(test, subject, request.protocol.stride, progress), gallery, options)
-        stride, draws = request.protocol.stride, request.bootstrap
-        spotting = score_spotting(test, subject, stride, draws, progress) if request.spotting else None
-        progress("drawing intervals", 0, None)
-        paper = paper_row(request.protocol.name, model.config)
-        pairs = _pairs(test)
-        cosine = np.asarray(scores.cosine, np.float32)
-        return Evaluation(
-            request=request,
-            test=test,
-            scores=scores,
-            measures=(*_measures(scores, protocol_intervals(scores, draws), paper), *_spotting_measures(spotting)),
-            cases=tuple(_case_curves(test, subject, gallery, scores, stride)),
-            confusion=minimal_pair_report(cosine, gallery.words, scores.passages.words, pairs, draws),
-            spotting=spotting,
-            paper=paper,
-            notes=(*model.notes, *test.notes, *_notes(scores)),
-        )
+    model, reading = open_tested(request.model, request.which), request.files.reading
+    test = open_test_set(request.files, request.protocol, model)
+    subject = subject_of(model, test.material, request.seed)
+    gallery = Gallery(test.gallery_words, subject.entries(test.material, test.entry_rows))
+    options = ProtocolOptions(keep_cosine=True, n_listed=N_LISTED)
+    stride, draws = request.protocol.stride, request.bootstrap
+    scores = score_passages(_passages(test, subject, stride, reading), gallery, options)
+    spotting = score_spotting(test, subject, stride, draws, reading) if request.spotting else None
+    reading.progress("drawing intervals", 0, None)
+    paper = paper_row(request.protocol.name, model.config)
+    cosine = np.asarray(scores.cosine, np.float32)
+    return Evaluation(
+        request=request,
+        test=test,
+        scores=scores,
+        measures=(*_measures(scores, protocol_intervals(scores, draws), paper), *_spotting_measures(spotting)),
+        cases=tuple(_case_curves(test, subject, gallery, scores, stride)),
+        confusion=minimal_pair_report(cosine, gallery.words, scores.passages.words, _pairs(test), draws),
+        spotting=spotting,
+        paper=paper,
+        notes=(*model.notes, *test.notes, *_notes(scores)),
+    )
 
 
 def evaluate_challenge(truth: Path, answers: Path) -> OverlapScores:
@@ -664,10 +653,10 @@ def passage_windows(material: Material, place: int, stride: int) -> Windows:
     return Windows(track, starts, *label)
 
 
-def _passages(test: TestSet, subject: Subject, stride: int, progress: Progress) -> Iterator[TestPassage]:
+def _passages(test: TestSet, subject: Subject, stride: int, reading: Reading) -> Iterator[TestPassage]:
     """Embed the windows of one passage after the other."""
     for number, place in enumerate(test.places.tolist()):
-        progress("looking passages up", number, len(test.places))
+        reading.progress("looking passages up", number, len(test.places))
         asked = passage_windows(test.material, place, stride)
         yield TestPassage(
             passage_id=test.material.passages.names[place],

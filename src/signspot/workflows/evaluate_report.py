@@ -14,7 +14,7 @@ from signspot.figures.evaluation import CaseFigure, case_png, ranking_png, searc
 from signspot.files.atomic import atomic_output, new_folder, refuse_folder
 from signspot.files.json import write_json
 from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage, percent, write_report
-from signspot.stores.truth import DecisionNames, write_decisions
+from signspot.stores.corpus import DecisionNames, write_decisions
 from signspot.workflows.evaluate import ALARM_RATES, N_LISTED, CaseCurves, Evaluation
 
 SCORES, DECISIONS, CURVES, SEARCH, PAGE = "scores.json", "decisions.parquet", "curves.png", "search.png", "index.html"

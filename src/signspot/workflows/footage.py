@@ -6,19 +6,19 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from signspot.domain.landmarks import SignerLandmarks
-from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, Subtitle
-from signspot.domain.results import Provenance, Spotting, WordAnswer
-from signspot.domain.time import FRAME_MS, MediaProgress, MillisSpan, Progress
-from signspot.domain.tracks import Embedder, EmbeddingTrack, Pixels
-from signspot.domain.words import Vocabulary, Word
-from signspot.embedding.entries import best_view
-from signspot.embedding.model import LEFT_OUT, filed_under, store_at
-from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES, ExtractOptions, track_of
-from signspot.embedding.zoo import chosen_model, kept_for, load_model
+from signspot.domain.recordings import Entry, Episode, Rights, Subtitle
+from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
+from signspot.domain.time import MillisSpan
+from signspot.domain.tracks import EmbeddingTrack, Pixels, SignerLandmarks
+from signspot.domain.words import Word
+from signspot.embedding.entries import LEFT_OUT
+from signspot.embedding.model import Model, Reading
+from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
+from signspot.embedding.zoo import ModelChoice, calibration_for, open_model
 from signspot.errors import FormatError, InputError, SignspotError, VideoError, trouble_of
 from signspot.figures.sheets import SheetRow, contact_sheet, skeletons
 from signspot.files.atomic import safe_name
@@ -26,13 +26,12 @@ from signspot.formats.pose import POSE_SUFFIX, read_pose
 from signspot.media.frames import thumbnail, write_picture
 from signspot.media.reader import VideoReader
 from signspot.media.writer import LONGEST_MS, Cutting, cut_out
-from signspot.spotting.peaks import Occurrence, Refinement, occurrence, spottings_of
-from signspot.spotting.similarity import similarity
+from signspot.spotting.peaks import Occurrence, occurrence
+from signspot.spotting.search import Query, attributed
 from signspot.stores.corpus import read_corpus
 from signspot.stores.dictionary import read_dictionary
 from signspot.text.subtitles import read_subtitles
-from signspot.text.words import find_words
-from signspot.workflows.spot import Query, SpotOptions, prepare
+from signspot.workflows.spot import SpotOptions, answered, mentions_of, prepare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +41,9 @@ class FootageRequest:
     source: Path  # a video, or a folder or list (.csv, .json) of videos
     word: str
     dictionary: Path
-    model: str = ""  # a name, or the path of a .safetensors file; "": what can see the videos and clips best
-    backend: str = "auto"
-    device: str = "cpu"
+    model: ModelChoice = ModelChoice()
     subtitles: Path | None = None  # of a single video; a corpus knows its own
+    calibration: Path | None = None  # None: the one that is kept for the model, if any
     options: SpotOptions = SpotOptions()
 
 
@@ -54,15 +52,22 @@ class SearchedVideo:
     """One video after the search."""
 
     episode: Episode
-    answer: WordAnswer
+    found: VideoAnswer  # of the one word
     occurrences: tuple[Occurrence, ...]
     track: EmbeddingTrack
     provenance: Provenance
-    duration_ms: int
     mentions: tuple[MillisSpan, ...] | None  # subtitles that mention the word; None: there are no subtitles
     silent: tuple[MillisSpan, ...] = ()  # subtitles that do not
-    partial: str = ""
-    warnings: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> WordAnswer:
+        return self.found.words[0]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was noticed in it."""
+        said = (*self.found.warnings, self.found.partial)
+        return tuple(f"{self.episode.video_id}: {text}" for text in said if text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,43 +79,42 @@ class FailedVideo:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class FootageSearch:
     """A request with everything looked up that all videos share."""
 
-    request: FootageRequest
     episodes: tuple[Episode, ...]
-    dictionary: Dictionary
     query: Query
-    model: Embedder
-    threshold: float
+    model: Model
+    options: SpotOptions
     warnings: tuple[str, ...]
 
     @property
     def word(self) -> Word:
-        """The word that is looked for."""
         return self.query.words[0].word
 
+    @property
+    def threshold(self) -> float:
+        return self.options.rule(self.model).threshold
 
-def prepare_search(request: FootageRequest, progress: Progress | None = None) -> Search:
+
+def prepare_search(request: FootageRequest) -> FootageSearch:
     """Open model, dictionary and corpus, and embed the word's clips."""
     source = read_dictionary(request.dictionary)
     episodes, problems = _episodes(request)
     recordings = (*(episode.video for episode in episodes), *(entry.video for entry in source.dictionary))
-    chosen = chosen_model(request.model, recordings)
-    request = replace(request, options=replace(request.options, store=kept_for(chosen, request.options.store)))
-    model = load_model(chosen.name, backend=request.backend, device=request.device)
-    query = prepare([request.word], source.dictionary, model, request.options, progress)
+    opened = open_model(request.model, recordings, request.options.reading)
+    calibration = calibration_for(opened.model, request.calibration, opened.name)
+    options = replace(request.options, reading=opened.reading, calibration=calibration)
+    query, remarks = prepare([request.word], source.dictionary, opened.model, options)
     left_out = tuple(f"{LEFT_OUT}{problem}" for problem in source.problems if not problem.is_remark)
-    threshold = model.threshold if request.options.threshold is None else request.options.threshold
-    warnings = chosen.remarks + left_out + problems + query.warnings
-    return Search(request, episodes, source.dictionary, query, model, threshold, warnings)
+    return FootageSearch(episodes, query, opened.model, options, opened.remarks + left_out + problems + remarks)
 
 
-def search(prepared: Search, progress: Progress | None = None) -> Iterator[SearchedVideo | FailedVideo]:
+def search_footage(prepared: FootageSearch) -> Iterator[SearchedVideo | FailedVideo]:
     """Every video, one after the other; one that cannot be read is an outcome too, unless it is the only one."""
     for episode in prepared.episodes:
         try:
-            yield _searched(episode, prepared, progress)
+            yield _searched(episode, prepared)
         except (SignspotError, ValueError) as error:
             if len(prepared.episodes) == 1:
                 raise
@@ -130,35 +134,23 @@ def _episodes(request: FootageRequest) -> tuple[tuple[Episode, ...], tuple[str, 
     return found.episodes, problems
 
 
-def _searched(episode: Episode, prepared: Search, progress: Progress | None) -> SearchedVideo:
-    options = prepared.request.options
-    with store_at(options.store) as store:
-        extract = ExtractOptions(stride=options.stride, isolated=options.isolated, box=options.box)
-        read = track_of(episode, prepared.model, store=store, options=extract, progress=progress)
-    compared = best_view(similarity(read.track, prepared.query.words[0]), prepared.query.n_views)
-    provenance = Provenance(
-        media_sha256=read.media_sha256,
-        model=prepared.model.name,
-        fingerprint=filed_under(prepared.model.fingerprint, read.box),
-        dictionary=prepared.dictionary.name,
-    )
-    cues, warnings = _cues(episode)
-    mentions = None if cues is None else _mentioning(cues, prepared)
-    found = tuple(
-        replace(one, provenance=replace(provenance, subtitle=_cue_at(one.span_ms, mentions)))
-        for one in spottings_of(compared, prepared.threshold, provenance, Refinement() if options.refine else None)
-    )
+def _searched(episode: Episode, prepared: FootageSearch) -> SearchedVideo:
+    """Search the whole video, and name the subtitle of a finding that mentions the word within reach."""
+    options, model, query = prepared.options, prepared.model, prepared.query
+    read = model.track(episode, options.reading)
+    found = answered(episode, read, query, model, options)
+    cues, said = _cues(episode)
+    mentions = () if cues is None else mentions_of(cues, query.dictionary.vocabulary, options).get(prepared.word, ())
+    spottings = attributed(found.words[0].spottings, mentions, options.padding_ms)
+    found = replace(found, words=(replace(found.words[0], spottings=spottings),), warnings=(*found.warnings, *said))
     return SearchedVideo(
         episode,
-        WordAnswer(compared, found),
-        tuple(occurrence(one, episode, read.track) for one in found),
+        found,
+        tuple(occurrence(one, episode, read.track) for one in spottings),
         read.track,
-        provenance,
-        round(read.track.axis.time_of(-1)) + FRAME_MS,
-        None if mentions is None else tuple(cue.span_ms for cue in mentions),
-        tuple(cue.span_ms for cue in cues or () if cue not in (mentions or ())),
-        read.remarks.partial,
-        read.remarks.warnings + warnings,
+        read.provenance(model.name, query.dictionary.name),
+        None if cues is None else tuple(cue.span_ms for cue in mentions),
+        tuple(cue.span_ms for cue in cues or () if cue not in mentions),
     )
 
 
@@ -167,23 +159,6 @@ def _cues(episode: Episode) -> tuple[tuple[Subtitle, ...] | None, tuple[str, ...
         return None, ()
     read = read_subtitles(episode.subtitles)
     return read.subtitles, read.in_short
-
-
-def _mentioning(cues: tuple[Subtitle, ...], prepared: Search) -> tuple[Subtitle, ...]:
-    """The subtitles that mention the word. All words of the dictionary compete: "ice cream" is no mention of cream."""
-    vocabulary: Vocabulary = prepared.dictionary.vocabulary
-    language = prepared.request.options.language
-    return tuple(
-        cue for cue in cues if any(m.word == prepared.word for m in find_words(cue.text, vocabulary, language))
-    )
-
-
-def _cue_at(span: MillisSpan, mentions: tuple[Subtitle, ...] | None) -> Subtitle | None:
-    """The subtitle within reach of a finding that mentions its word, the nearest of several."""
-    reach = SpotOptions().padding_ms
-    near = [cue for cue in mentions or () if cue.span_ms.padded(reach, reach).overlaps(span)]
-    middle = span.start + span.stop
-    return min(near, key=lambda cue: abs(cue.span_ms.start + cue.span_ms.stop - middle), default=None)
 
 
 # Clips and pictures of findings, cut out of the footage where its rights allow that.
@@ -204,7 +179,7 @@ class EvidenceOptions:
     rights_cleared: bool = False  # the user may cut clips out of videos that say nothing about their rights
     context_ms: int = 200  # shown before and after the sign
     least_ms: int = 0  # of a clip: a shorter sign is shown with more around it
-    isolated: bool = True
+    reading: Reading = Reading()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,9 +203,7 @@ def may(rights: Rights, action: str, today: date, *, rights_cleared: bool) -> bo
     return rights.allows(action, today) or (is_silent and rights_cleared)
 
 
-def gather_evidence(
-    occurrences: Sequence[Occurrence], options: EvidenceOptions, progress: Progress | None = None
-) -> tuple[Evidence, ...]:
+def gather_evidence(occurrences: Sequence[Occurrence], options: EvidenceOptions) -> tuple[Evidence, ...]:
     """Cut out every finding, each video read once; the order stays."""
     gathered: dict[int, Evidence] = {}
     by_video: dict[Path, list[int]] = {}
@@ -242,8 +215,8 @@ def gather_evidence(
             gathered |= {number: _drawn(occurrences[number], number, landmarks, options) for number in numbers}
             continue
         cuttings = [_cutting(occurrences[number], number, options) for number in numbers]
-        report = _reported(f"cutting clips out of {video.name}", progress)
-        pictures = cut_out(video, cuttings, isolated=options.isolated, progress=report)
+        report = partial(options.reading.progress, f"cutting clips out of {video.name}")
+        pictures = cut_out(video, cuttings, isolated=options.reading.isolated, progress=report)
         for number, cutting, shown in zip(numbers, cuttings, pictures, strict=True):
             gathered[number] = _evidence(occurrences[number], cutting, shown, options)
     return tuple(gathered[number] for number in range(len(occurrences)))
@@ -294,31 +267,23 @@ def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: Ev
     return Evidence(one, None, shown, "its landmarks hold no pictures to cut out")
 
 
-def _reported(step: str, progress: Progress | None) -> MediaProgress:
-    def report(done_ms: float, expected_ms: float | None) -> None:
-        if progress is not None:
-            progress(step, done_ms, expected_ms)
-
-    return report
-
-
 # Small pictures of dictionary clips, for those that may be shown.
 
 
-def entry_pictures(entry: Entry, today: date, *, isolated: bool = True) -> tuple[Pixels, ...]:
+def entry_pictures(entry: Entry, today: date, reading: Reading = Reading()) -> tuple[Pixels, ...]:
     """The frames (96, W, 3) uint8 of a clip that show the sign, or its landmarks drawn; none if it may not be shown."""
     if entry.video is None or not may(entry.rights, "display", today, rights_cleared=True):
         return ()
     try:
         if entry.video.suffix.lower() == POSE_SUFFIX:
             return tuple(skeletons(read_pose(entry.video), entry.kept))
-        frames = _thumbnails(entry.video, isolated=isolated)
+        frames = _thumbnails(entry.video, reading)
     except (VideoError, FormatError):  # its vector may come from somewhere else, and a picture is not worth a failure
         return ()
     kept = entry.kept
     return tuple(frames if kept is None else frames[kept.start : kept.stop])
 
 
-def _thumbnails(video: Path, *, isolated: bool) -> list[Pixels]:
-    with VideoReader(video, isolated=isolated) as reader:
+def _thumbnails(video: Path, reading: Reading) -> list[Pixels]:
+    with VideoReader(video, isolated=reading.isolated) as reader:
         return [thumbnail(frame.pixels) for frame in islice(reader, LONGEST_ENTRY_FRAMES)]

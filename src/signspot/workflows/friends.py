@@ -8,11 +8,10 @@ from datetime import date
 from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry
-from signspot.domain.time import Progress
 from signspot.domain.tracks import Pixels
-from signspot.embedding.entries import SignModel, shelf_of, sign_embedder
-from signspot.embedding.model import LANDMARK_MODEL
-from signspot.embedding.zoo import chosen_model, kept_for
+from signspot.embedding.entries import embed_gallery
+from signspot.embedding.model import LANDMARK_MODEL, Reading
+from signspot.embedding.zoo import ModelChoice, open_model
 from signspot.errors import InputError
 from signspot.figures.sheets import Pair, jpeg_strip, paired_sheet
 from signspot.files.atomic import new_folder
@@ -39,9 +38,9 @@ class FriendsRequest:
 
     first: Path
     second: Path
-    model: SignModel = SignModel()
+    model: ModelChoice = ModelChoice()
     options: FriendOptions | None = None  # None: what suits the model
-    store: Path | None = None  # where vectors and landmarks of clips are kept; None: nowhere
+    reading: Reading = Reading()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +59,20 @@ class Comparison:
         return tuple(pair for pair in self.pairs if pair.relation is relation)
 
 
-def compare_dictionaries(request: FriendsRequest, progress: Progress | None = None) -> Comparison:
+def compare_dictionaries(request: FriendsRequest) -> Comparison:
     """Read both dictionaries and relate their words; their languages are kept apart, so they must be two."""
     sources = [read_dictionary(path) for path in (request.first, request.second)]
     first, second = (source.dictionary for source in sources)
     _refuse_same_language(first, second)
-    chosen = chosen_model(request.model.name, (entry.video for entry in (*first, *second)))
-    model, store = replace(request.model, name=chosen.name), kept_for(chosen, request.store)
-    signs = [sign_embedder(model, one, store) for one in (first, second)]
-    shelves = [shelf_of(one, seen, store, progress) for one, seen in zip((first, second), signs, strict=True)]
+    opened = open_model(request.model, (entry.video for entry in (*first, *second)), request.reading)
+    (gallery, said), (other, said_of_other) = (embed_gallery(d, opened.model, opened.reading) for d in (first, second))
     # Whatever is usual, signs that the model itself does not call alike have no common form.
-    options = replace(request.options or usual_options(chosen.name), least_cosine=signs[0].threshold)
-    pairs = friends(shelves[0].shelf, shelves[1].shelf, options)
+    options = replace(request.options or usual_options(opened.name), least_cosine=opened.model.threshold)
+    pairs = friends(gallery, other, options)
     problems = tuple(f"left out: {p}" for source in sources for p in source.problems if not p.is_remark)
-    remarks = problems + chosen.remarks + _too_few(first, second, options)
+    remarks = problems + opened.remarks + _too_few(first, second, options) + said + said_of_other
     shared = len(set(first.by_word) & set(second.by_word))
-    way = f"by one vector of {chosen.name} for each clip"
-    return Comparison(first, second, pairs, shared, way, remarks + shelves[0].warnings + shelves[1].warnings)
+    return Comparison(first, second, pairs, shared, f"by one vector of {opened.name} for each clip", remarks)
 
 
 def usual_options(model: str) -> FriendOptions:
@@ -89,10 +85,7 @@ def _too_few(first: Dictionary, second: Dictionary, options: FriendOptions) -> t
     fewest = min(len(first.vocabulary), len(second.vocabulary))
     if fewest > options.neighbours:
         return ()
-    return (
-        f"only {fewest} words on one side: closeness is counted from the {options.neighbours} next best words, "
-        "so that with so few nearly anything seems close; look at the cosines",
-    )
+    return (f"only {fewest} words on one side: too few to judge what is normal; rely on the cosines instead",)
 
 
 def friends_record(comparison: Comparison) -> dict[str, object]:
@@ -116,17 +109,12 @@ def _refuse_same_language(first: Dictionary, second: Dictionary) -> None:
 
 
 def write_comparison(
-    comparison: Comparison,
-    out: Path,
-    *,
-    isolated: bool = True,
-    overwrite: bool = False,
-    progress: Progress | None = None,
+    comparison: Comparison, out: Path, reading: Reading = Reading(), *, overwrite: bool = False
 ) -> tuple[Path, ...]:
     """Write the table, the picture of the false friends, and the page with all relations, into a new folder."""
     shown = {relation: comparison.of(relation)[:_SHOWN] for relation in Relation}
     wanted = [entry for pairs in shown.values() for pair in pairs for entry in (pair.entry, pair.other)]
-    pictures = _pictures(wanted, isolated=isolated, progress=progress)
+    pictures = _pictures(wanted, reading)
     with new_folder(out, OWN_FILES, overwrite=overwrite) as folder:
         write_csv(_HEADER, map(_cells, comparison.pairs), folder / TABLE)
         groups = [_group(comparison, relation, shown[relation], pictures) for relation in Relation]
@@ -138,15 +126,12 @@ def write_comparison(
     return tuple(path for path in (out / TABLE, out / PAGE, out / SHEET) if path.exists())
 
 
-def _pictures(
-    entries: Sequence[Entry], *, isolated: bool, progress: Progress | None
-) -> dict[Entry, tuple[Pixels, ...]]:
+def _pictures(entries: Sequence[Entry], reading: Reading) -> dict[Entry, tuple[Pixels, ...]]:
     pictures: dict[Entry, tuple[Pixels, ...]] = {}
     for number, entry in enumerate(entries, start=1):
         if entry not in pictures:  # the whole entry: two dictionaries may use the same ids
-            pictures[entry] = entry_pictures(entry, date.today(), isolated=isolated)
-        if progress is not None:
-            progress("drawing the pairs", number, len(entries))
+            pictures[entry] = entry_pictures(entry, date.today(), reading)
+        reading.progress("drawing the pairs", number, len(entries))
     return pictures
 
 

@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from signspot.domain.recordings import Dictionary, Entry, SignerBox
-from signspot.domain.time import Progress
-from signspot.domain.tracks import Embedder, Pixels
-from signspot.embedding.entries import FilledShelf, SignModel, SignReading, shelf_of, sign_embedder, signs_of
-from signspot.embedding.model import LEFT_OUT, SignEmbedder, sees_landmarks
-from signspot.embedding.zoo import chosen_model, kept_for, load_model
+from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.tracks import Pixels
+from signspot.embedding.entries import LEFT_OUT, embed_gallery
+from signspot.embedding.model import Model, Reading
+from signspot.embedding.zoo import ModelChoice, open_model
 from signspot.errors import InputError
 from signspot.figures.sheets import SheetRow, contact_sheet
 from signspot.media.frames import write_picture
 from signspot.media.trim import Trim
-from signspot.spotting.friends import Shelf
+from signspot.spotting.friends import Gallery
 from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
 from signspot.stores.dictionary import read_dictionary
 from signspot.workflows.footage import entry_pictures
@@ -33,9 +32,7 @@ class LookupOptions:
 
     count: int = 6  # words
     threshold: float | None = None  # least cosine of a possible word; None: the model's own
-    box: SignerBox | None = None  # the part of the picture to look at; None: all
-    store: Path | None = None  # where vectors of dictionary clips are kept, never those of the recording
-    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+    reading: Reading = Reading()  # its box is that of the recording; its store keeps dictionary clips only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,33 +57,30 @@ def lookup(
     recording: Path | str,
     *,
     dictionary: Dictionary | None = None,
-    model: Embedder,
+    model: Model,
     options: LookupOptions = LookupOptions(),
 ) -> Lookup:
     """Name the words whose dictionary clips look most like a recording of one sign, or say why none does.
 
     Without a dictionary, the words that the model learned are named.
     """
-    listed = dictionary or Dictionary.of(model.name, [])
-    signs = signs_of(model, listed, SignReading(isolated=options.isolated, store=options.store))
     if dictionary is None:
-        return look_up(Path(recording), signs, learned_words(model), among_learned(options))
-    return look_up(Path(recording), signs, shelf_of(dictionary, signs, options.store), options)
+        gallery, remarks = learned_words(model)
+        # Recordings are compared with directions of words here, not with clips.
+        options = options if options.threshold is not None else replace(options, threshold=LEARNED_LEVEL)
+    else:
+        gallery, remarks = embed_gallery(dictionary, model, options.reading)
+    return replace(look_up(Path(recording), model, gallery, options), warnings=remarks)
 
 
-def learned_words(model: Embedder) -> FilledShelf:
+def learned_words(model: Model) -> tuple[Gallery, tuple[str, ...]]:
     """The words that a model learned to name, in the place of a dictionary."""
-    if sees_landmarks(model) and len(model.word_directions):
+    if model.words:
         entries = tuple(Entry(entry_id=f"learned by {model.name}", word=word) for word in model.words)
-        told = f"no dictionary: only the {len(entries)} words that {model.name} learned can be named"
-        return FilledShelf(Shelf(entries, model.word_directions), (told,))
+        remark = f"no dictionary: only the {len(entries)} words that {model.name} learned can be named"
+        return Gallery(entries, model.word_vectors), (remark,)
     fix = "give --dictionary, or use landmark-v1 (pip install 'signspot[pose]', or .pose files)"
     raise InputError(model.name, "knows no words by itself", fix)
-
-
-def among_learned(options: LookupOptions) -> LookupOptions:
-    """What is enough alike where a recording is compared with words that a model learned, not with clips."""
-    return options if options.threshold is not None else replace(options, threshold=LEARNED_LEVEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,39 +89,31 @@ class LookupRequest:
 
     recording: Path
     dictionary: Path | None = None  # None: the words that the model learned
-    model: SignModel = SignModel()
+    model: ModelChoice = ModelChoice()
     options: LookupOptions = LookupOptions()
 
 
-def lookup_file(request: LookupRequest, progress: Progress | None = None) -> Lookup:
+def lookup_file(request: LookupRequest) -> Lookup:
     """The same with a dictionary and a model by their names; without a name, the model that can see them best."""
-    if request.dictionary is None:
-        chosen = chosen_model(request.model.name, (request.recording,))
-        model = load_model(chosen.name, backend=request.model.backend, device=request.model.device)
-        options = replace(request.options, isolated=request.model.isolated)
-        found = lookup(request.recording, model=model, options=options)
-        return replace(found, warnings=(*chosen.remarks, *found.warnings))
-    source = read_dictionary(request.dictionary)
-    recordings = (request.recording, *(entry.video for entry in source.dictionary))
-    chosen = chosen_model(request.model.name, recordings)
-    store = kept_for(chosen, request.options.store)
-    signs = sign_embedder(replace(request.model, name=chosen.name), source.dictionary, store)
-    found = look_up(request.recording, signs, shelf_of(source.dictionary, signs, store, progress), request.options)
-    left_out = (f"{LEFT_OUT}{problem}" for problem in source.problems if not problem.is_remark)
-    return replace(found, warnings=(*chosen.remarks, *left_out, *found.warnings))
+    source = None if request.dictionary is None else read_dictionary(request.dictionary)
+    dictionary = None if source is None else source.dictionary
+    recordings = (request.recording, *(entry.video for entry in dictionary or ()))
+    opened = open_model(request.model, recordings, request.options.reading)
+    options = replace(request.options, reading=opened.reading)
+    found = lookup(request.recording, dictionary=dictionary, model=opened.model, options=options)
+    problems = () if source is None else source.problems
+    left_out = (f"{LEFT_OUT}{problem}" for problem in problems if not problem.is_remark)
+    return replace(found, warnings=(*opened.remarks, *left_out, *found.warnings))
 
 
-def look_up(
-    recording: Path, signs: SignEmbedder, filled: FilledShelf, options: LookupOptions = LookupOptions()
-) -> Lookup:
+def look_up(recording: Path, model: Model, gallery: Gallery, options: LookupOptions = LookupOptions()) -> Lookup:
     """The words of a recording, in a dictionary that is embedded already."""
-    seen = signs.recorded(recording, options.box)
+    seen = model.recording(recording, options.reading)
     limits = LookupLimits(
-        possible=signs.threshold if options.threshold is None else options.threshold, count=options.count
+        possible=model.threshold if options.threshold is None else options.threshold, count=options.count
     )
-    shelf = filled.shelf
-    found = () if seen.faults else guesses(seen.vectors, shelf.entries, shelf.vectors, limits)
-    return Lookup(recording, found, seen.trim, seen.faults, seen.doubts, seen.pictures, filled.warnings)
+    found = () if seen.faults else guesses(seen.vectors, gallery.entries, gallery.vectors, limits)
+    return Lookup(recording, found, seen.trim, seen.faults, seen.doubts, seen.pictures)
 
 
 def lookup_record(found: Lookup) -> dict[str, object]:
@@ -156,15 +142,12 @@ def lookup_record(found: Lookup) -> dict[str, object]:
     }
 
 
-def write_lookup_sheet(
-    found: Lookup, path: Path, *, isolated: bool = True, overwrite: bool = False, progress: Progress | None = None
-) -> bool:
+def write_lookup_sheet(found: Lookup, path: Path, reading: Reading = Reading(), *, overwrite: bool = False) -> bool:
     """A picture of the recording above the clips of its best words; False where nothing may be shown."""
     rows = [SheetRow("your recording", found.pictures)] if found.pictures else []
     for number, guess in enumerate(found.guesses, start=1):
-        if progress is not None:
-            progress("drawing the best words", number, len(found.guesses))
-        pictures = entry_pictures(guess.entry, date.today(), isolated=isolated)
+        reading.progress("drawing the best words", number, len(found.guesses))
+        pictures = entry_pictures(guess.entry, date.today(), reading)
         if pictures:
             rows.append(SheetRow(f"{number} {guess.word}, {guess.band.value}", pictures))
     if rows:

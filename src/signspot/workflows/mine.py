@@ -10,7 +10,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
-from signspot.domain.time import FRAME_MS, Progress
+from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.domain.words import Word
 from signspot.errors import FormatError, InputError
@@ -28,7 +28,7 @@ from signspot.workflows.footage import (
     SearchedVideo,
     gather_evidence,
     prepare_search,
-    search,
+    search_footage,
     write_evidence_sheet,
 )
 
@@ -73,18 +73,18 @@ class Accepted:
     warnings: tuple[str, ...] = ()
 
 
-def mine(request: FootageRequest, options: MineOptions, progress: Progress | None = None) -> Mined:
+def mine(request: FootageRequest, options: MineOptions) -> Mined:
     """Find a word in footage and write the best examples, no two too much alike, as clips and a table."""
-    prepared = prepare_search(request, progress)
+    prepared = prepare_search(request)
     found: list[Occurrence] = []
     failures: list[FailedVideo] = []
     warnings = list(prepared.warnings)
-    for outcome in search(prepared, progress):
+    for outcome in search_footage(prepared):
         if isinstance(outcome, FailedVideo):
             failures.append(outcome)
             continue
         found += _wanted(outcome, mentioned_only=options.mentioned_only)
-        warnings += [f"{outcome.episode.video_id}: {text}" for text in (*outcome.warnings, outcome.partial) if text]
+        warnings += outcome.remarks
     chosen = diverse(found, options.diversity)
     with new_folder(options.out, OWN_FILES, overwrite=options.overwrite) as folder:
         (folder / CLIPS).mkdir()
@@ -94,9 +94,9 @@ def mine(request: FootageRequest, options: MineOptions, progress: Progress | Non
             rights_cleared=options.rights_cleared,
             context_ms=0,  # the clip will be a dictionary entry: nothing but the sign, and at least a window
             least_ms=CLIP_LENGTH * FRAME_MS,
-            isolated=request.options.isolated,
+            reading=request.options.reading,
         )
-        evidence = gather_evidence(chosen, where, progress)
+        evidence = gather_evidence(chosen, where)
         examples = tuple(_example(one, rank, folder) for rank, one in enumerate(evidence, start=1))
         write_mined(examples, folder / TABLE)
         titles = [f"{one.rank} {one.video_id} {one.cosine:.2f}" for one in examples]

@@ -11,9 +11,10 @@ from pathlib import Path, PurePath
 
 from signspot.domain.recordings import Entry
 from signspot.domain.results import Provenance, Spotting, VideoAnswer
-from signspot.domain.time import Progress
+from signspot.domain.time import Progress, silent
 from signspot.domain.tracks import Pixels
 from signspot.domain.words import normalise
+from signspot.embedding.model import Reading
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.overlap import SignSpan
 from signspot.figures.evaluation import LagFigure, plot_lag
@@ -47,8 +48,7 @@ class Context:
     elan: ElanDocument | None = None  # add to this file instead of starting a new one
     elan_media: ElanMedia | None = None  # which of its linked videos was searched
     vocabulary: ExternalVocabulary | None = None
-    isolated: bool = True
-    progress: Progress | None = None
+    reading: Reading = Reading()
     lag: SubtitleLag | None = None  # of the signing behind its subtitles
     classes: Mapping[str, int] = field(default_factory=dict)  # the numbers of words, for the challenge
     record: object = None  # what JSON says; None: the answer, or a table of the findings
@@ -117,7 +117,7 @@ def _plot(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
 
 def _video(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
     answer, (video,) = _searched(spottings, context), context.videos.values()
-    with VideoReader(video, isolated=context.isolated) as reader:
+    with VideoReader(video, isolated=context.reading.isolated) as reader:
         write_overlay(_watched(reader, path, answer, context), answer, path, overwrite=context.overwrite)
 
 
@@ -288,8 +288,7 @@ def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tu
 
 def _watched(reader: VideoReader, path: Path, answer: VideoAnswer, context: Context) -> Iterator[tuple[Pixels, float]]:
     for frame in reader:
-        if context.progress is not None:
-            context.progress(f"writing {path.name}", frame.time_ms, answer.duration_ms)
+        context.reading.progress(f"writing {path.name}", frame.time_ms, answer.duration_ms)
         yield frame.pixels, frame.time_ms
 
 
@@ -339,7 +338,7 @@ def read_results(path: Path) -> Iterator[Spotting]:
     return read_spottings(path)
 
 
-def export(request: ExportRequest, progress: Progress | None = None) -> Exported:
+def export(request: ExportRequest, progress: Progress = silent) -> Exported:
     """Write the results in every format that was asked for, each file whole or not at all."""
     if not request.targets:
         raise InputError(request.results, "no format was asked for", "name an output, such as --eaf F.eaf")
@@ -354,8 +353,7 @@ def export(request: ExportRequest, progress: Progress | None = None) -> Exported
     written: list[Path] = []
     warnings: list[str] = []
     for number, (kind, path) in enumerate(request.targets.items()):
-        if progress is not None:
-            progress("writing", number, len(request.targets))
+        progress("writing", number, len(request.targets))
         if not kind.value.is_of_one:
             warnings += kind.write(spottings, path, context)
             written.append(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -15,20 +15,12 @@ import numpy as np
 
 from signspot.domain.recordings import Annotation, Dictionary, Entry, Episode, Rights
 from signspot.domain.time import Progress, TimeAxis
-from signspot.domain.tracks import Embedder, EmbeddingTrack, FloatArray, Vectors, WindowGrid
+from signspot.domain.tracks import FloatArray, Vectors
 from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
-from signspot.embedding.model import filed_under, sees_landmarks, stage_vectors, store_at, trunk_fingerprint
-from signspot.embedding.pictures import (
-    STORED_KIND,
-    EntryOptions,
-    EntrySource,
-    ExtractOptions,
-    embed_entry,
-    seen_box,
-    track_of,
-)
-from signspot.embedding.zoo import load_model
-from signspot.errors import DictionaryError, EnvironmentProblem, FormatError, InputError, VideoError
+from signspot.embedding.entries import embed_entries
+from signspot.embedding.model import Embeds, Reading
+from signspot.embedding.zoo import trunk_fingerprints
+from signspot.errors import DictionaryError, FormatError, InputError
 from signspot.files.atomic import refuse_existing
 from signspot.files.intake import Problem
 from signspot.formats.bsldict import RECORDS_FILE, read_bsldict_records, sign_synonyms
@@ -69,13 +61,10 @@ from signspot.learning.material import (
 )
 from signspot.learning.runs import FINISHED_BEFORE, RunFolder, Start, join_team, own_device, results_of
 from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, train_trunk
-from signspot.media.reader import shared_decoding
-from signspot.media.video import media_sha256
-from signspot.models.checkpoints import Checkpoint, load_checkpoint
-from signspot.models.embedders import embedder_from_checkpoint, landmark_embedder_from_checkpoint
+from signspot.models.checkpoints import load_checkpoint
 from signspot.stores.corpus import CorpusSource, TimedAnnotation, placed, read_corpus
 from signspot.stores.dictionary import read_dictionary
-from signspot.stores.features import FeatureStore
+from signspot.stores.features import open_store
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import english_synonyms, shared_sign_synonyms
 from signspot.workflows.spot import read_words
@@ -198,16 +187,6 @@ def _model_file(request: EmbeddingRun, config: EmbeddingConfig, train: Material)
     return ModelFile(name=run, trunk=checkpoint, created_from=f"{made_by}; trunk {checkpoint.card.name}", words=words)
 
 
-def trunk_fingerprints(checkpoint: Checkpoint) -> Iterator[str]:
-    """What vectors of a trunk may be filed under: those of another backend differ in their last digits."""
-    if checkpoint.card.architecture.startswith("landmark"):
-        yield trunk_fingerprint(landmark_embedder_from_checkpoint(checkpoint))
-        return
-    for backend in ("auto", "torch", "openvino-bf16"):
-        with suppress(EnvironmentProblem):  # a backend that is not installed made none of them here
-            yield trunk_fingerprint(embedder_from_checkpoint(checkpoint, backend=backend))
-
-
 def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, Cell]:
     """Nested tables as one, with dotted names; lists as text."""
     flat: dict[str, Cell] = {}
@@ -321,7 +300,7 @@ class TrunkRun:
     split: Path | None = None  # only the training words of this file
     cache: Path | None = None  # of decoded frames or detected landmarks; None: beside the run folder
     changes: tuple[str, ...] = ()  # key=value, over the config
-    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+    reading: Reading = Reading()
     start: Start = "new"
 
 
@@ -339,17 +318,16 @@ def train_trunk_on(
     request: TrunkRun,
     controls: TrunkControls = TrunkControls(),
     tell: Callable[[str], None] = lambda line: None,
-    progress: Progress = lambda step, done, total: None,
 ) -> TrainedRun:
     """Train as asked; `tell` gets what is known before the first step."""
-    config = read_config(request.config, TrunkRunConfig, request.changes)
+    config, progress = read_config(request.config, TrunkRunConfig, request.changes), request.reading.progress
     run = RunFolder(request.out)
     if request.start == "new":
         run.check(config, {}, request.start)  # before hours of decoding
     folder = request.cache or request.out.absolute().with_name(f"{request.out.absolute().name}-frames")
-    frames: FrameSource = FrameCache(folder, config.frame_shape, request.isolated)
+    frames: FrameSource = FrameCache(folder, config.frame_shape, request.reading)
     if config.architecture == "landmark":
-        frames = LandmarkFrames(folder, request.isolated)
+        frames = LandmarkFrames(replace(request.reading, store=folder))
     with at_interruption(lambda: "nothing is learned yet" + f"; what is decoded stays in {folder}" * folder.is_dir()):
         listed = _listed(request, config, frames, progress)
         found = _decoded(config, listed, frames, progress)
@@ -468,8 +446,7 @@ class MaterialOptions:
     split: str = ""  # only the videos of this split; "": all
     passages: PassageOptions = PassageOptions()
     subtitles: SubtitleOptions = SubtitleOptions()
-    seed: int = 0  # of the clips drawn from a dictionary video
-    isolated: bool = True  # decode in a process of its own, so that a hostile file harms nothing
+    reading: Reading = Reading()
     today: date = field(default_factory=date.today)  # rights may have expired
 
 
@@ -479,8 +456,7 @@ class MaterialSources:
 
     corpus: CorpusSource
     dictionary: Dictionary
-    model: Embedder  # of two stages: vectors of its trunk are used
-    store: FeatureStore | None = None  # where vectors of videos are kept
+    trunk: Embeds  # whose vectors are used
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -515,37 +491,21 @@ class MaterialFiles:
     corpus: Path
     dictionary: Path
     out: Path  # the folder to write
-    store: Path | None = None
     wordnet: Path | None = None  # WordNet's files, for English synonyms
     overwrite: bool = False
 
 
-def load_trunk(name: str, *, backend: str = "auto", device: str = "cpu") -> Embedder:
-    """The model whose trunk makes the vectors; landmarks of a corpus cannot be read yet."""
-    model = load_model(name, backend=backend, device=device)
-    if sees_landmarks(model):
-        what = "sees landmarks, which cannot be read from a corpus yet"
-        raise InputError(name, what, "choose a model that sees pictures, or write material from arrays (docs/guides)")
-    return model
-
-
 def write_training_material(
-    files: MaterialFiles,
-    model: Embedder,
-    options: MaterialOptions = MaterialOptions(),
-    progress: Progress | None = None,
+    files: MaterialFiles, trunk: Embeds, options: MaterialOptions = MaterialOptions()
 ) -> MadeMaterial:
     """Make material from files and write it as a folder, with the synonyms that are known."""
-    stage_vectors(model, "trunk")
     refuse_material_folder(files.out, overwrite=files.overwrite)
     corpus, read = read_corpus(files.corpus), read_dictionary(files.dictionary)
     synonyms: dict[SynonymKind, Synonyms] = {"sign": dictionary_synonyms(read.dictionary)}
     if files.wordnet is not None:
         synonyms["english"] = english_synonyms(read.dictionary.vocabulary, files.wordnet)
-    with store_at(files.store) as store:
-        sources = MaterialSources(corpus=corpus, dictionary=read.dictionary, model=model, store=store)
-        made = make_training_material(sources, options, progress)
-        write_material(made.material, files.out, synonyms=synonyms, overwrite=files.overwrite)
+    made = make_training_material(MaterialSources(corpus=corpus, dictionary=read.dictionary, trunk=trunk), options)
+    write_material(made.material, files.out, synonyms=synonyms, overwrite=files.overwrite)
     problems = (*corpus.problems, *read.problems, *made.problems)
     return replace(made, material=read_material(files.out, verify=False), problems=problems)
 
@@ -558,19 +518,15 @@ def dictionary_synonyms(dictionary: Dictionary) -> Synonyms:
     return Synonyms(shared.pairs | sign_synonyms(read_bsldict_records(dictionary.folder).records).pairs)
 
 
-def make_training_material(
-    sources: MaterialSources, options: MaterialOptions = MaterialOptions(), progress: Progress | None = None
-) -> MadeMaterial:
+def make_training_material(sources: MaterialSources, options: MaterialOptions = MaterialOptions()) -> MadeMaterial:
     """Labelled passages, the trunk vectors of their videos, and those of all dictionary entries."""
-    made_by = stage_vectors(sources.model, "trunk")
-    videos = _Videos(sources, options, progress)
+    videos = _Videos(sources, options)
     for episode in sources.corpus.episodes:
         videos.add(episode)
     if not any(videos.passages):
         why = "; ".join(f"{count}: {reason}" for reason, count in (+videos.left_out).items()) or "it has no annotations"
         raise InputError("the corpus", f"no labelled passage ({why})", "check annotations, subtitles and dictionary")
-    with shared_decoding():
-        entries, vectors = _entries(sources, options, videos.problems, progress)
+    entries, vectors = _entries(sources, options, videos.problems)
     vocabulary = sources.dictionary.vocabulary
     material = Material(
         vocabulary=vocabulary,
@@ -579,7 +535,7 @@ def make_training_material(
         entry_ids=tuple(entry.entry_id for entry in entries),
         entry_vectors=vectors,
         entry_word=np.array([vocabulary.id_of(entry.word) for entry in entries], np.int64),
-        fingerprint=made_by.fingerprint,
+        fingerprint=sources.trunk.fingerprint,
     )
     check_material(material, "training material")
     n_annotations = sum(len(marks) for marks in videos.annotations.values())
@@ -590,8 +546,8 @@ def make_training_material(
 class _Videos:
     """What the videos of a corpus give, as it comes together."""
 
-    def __init__(self, sources: MaterialSources, options: MaterialOptions, progress: Progress | None) -> None:
-        self._sources, self._options, self._progress = sources, options, progress
+    def __init__(self, sources: MaterialSources, options: MaterialOptions) -> None:
+        self._sources, self._options = sources, options
         self._vocabulary = sources.dictionary.vocabulary
         self._keys: list[tuple[str, str]] = []  # of the videos with passages: sha256, what their rows are filed under
         self._tracks: list[Vectors] = []  # their rows, where no store keeps them
@@ -605,10 +561,8 @@ class _Videos:
 
     def tracks(self) -> Sequence[Vectors]:
         """The rows of the videos that have passages."""
-        store = self._sources.store
-        if store is None:
-            return tuple(self._tracks)
-        return _StoredTracks(store, tuple(self._keys))
+        store = self._options.reading.store
+        return tuple(self._tracks) if store is None else _StoredTracks(store, tuple(self._keys))
 
     def add(self, episode: Episode) -> None:
         """Use one video; whatever is wrong with it is its own trouble."""
@@ -636,8 +590,7 @@ class _Videos:
             return
         subtitles = read_subtitles(episode.subtitles, self._options.subtitles)
         self.problems += [Problem(str(subtitles.path), warning, is_remark=True) for warning in subtitles.warnings]
-        asked = ExtractOptions(isolated=self._options.isolated, stage="trunk")
-        made = track_of(episode, self._sources.model, store=self._sources.store, options=asked, progress=self._progress)
+        made = self._sources.trunk.track(episode, self._options.reading)
         if made.remarks.partial:
             self.problems.append(Problem(str(episode.video), made.remarks.partial, is_remark=True))
         annotations = self._placed(known, made.track.axis)
@@ -647,8 +600,8 @@ class _Videos:
         if found.passages:
             self.passages.append(found.passages)
             self.rights.append(episode.rights)
-            self._keys.append((made.media_sha256, filed_under(made.track.fingerprint, made.box)))
-            if self._sources.store is None:
+            self._keys.append((made.media_sha256, made.kept_as))
+            if self._options.reading.store is None:
                 self._tracks.append(made.track.vectors)
 
     def _placed(self, marks: list[TimedAnnotation], axis: TimeAxis) -> list[Annotation]:
@@ -664,8 +617,8 @@ class _Videos:
 class _StoredTracks(Sequence[Vectors]):
     """Tracks of a store, opened when they are used: a corpus has more videos than a process may have open files."""
 
-    def __init__(self, store: FeatureStore, keys: tuple[tuple[str, str], ...]) -> None:
-        self._store, self._keys = store, keys
+    def __init__(self, folder: Path, keys: tuple[tuple[str, str], ...]) -> None:
+        self._store, self._folder, self._keys = open_store(folder), folder, keys
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -676,7 +629,7 @@ class _StoredTracks(Sequence[Vectors]):
     def __getitem__(self, number: slice) -> Sequence[Vectors]: ...
     def __getitem__(self, number: int | slice) -> Vectors | Sequence[Vectors]:
         if isinstance(number, slice):
-            return _StoredTracks(self._store, self._keys[number])
+            return _StoredTracks(self._folder, self._keys[number])
         rows = self._store.open_rows(*self._keys[number])
         if rows is None:
             what = "the stored vectors of this video are gone or damaged"
@@ -685,58 +638,19 @@ class _StoredTracks(Sequence[Vectors]):
 
 
 def _entries(
-    sources: MaterialSources, options: MaterialOptions, problems: list[Problem], progress: Progress | None
-) -> tuple[list[Entry], FloatArray]:
+    sources: MaterialSources, options: MaterialOptions, problems: list[Problem]
+) -> tuple[tuple[Entry, ...], FloatArray]:
     """The entries that have a vector of the trunk, and the vectors: (n, trunk dim)."""
-    source = EntrySource.of(sources.dictionary, sources.model, seed=options.seed, isolated=options.isolated)
-    usable: list[Entry] = []
-    vectors: list[FloatArray] = []
-    for number, entry in enumerate(sources.dictionary):
-        if progress is not None:
-            progress("reading the dictionary", number, len(sources.dictionary))
-        try:
-            if is_forbidden(entry.rights, options.today):
-                raise VideoError(entry.entry_id, "may not be used for training", "it is left out")
-            vectors.append(_entry_vector(entry, source, sources.store))
-            usable.append(entry)
-        except InputError as error:
-            problems.append(Problem(error.where, error.what, error.fix))
-    if not usable:
+    forbidden = [entry for entry in sources.dictionary if is_forbidden(entry.rights, options.today)]
+    allowed = [entry for entry in sources.dictionary if not is_forbidden(entry.rights, options.today)]
+    made = embed_entries(allowed, sources.trunk, options.reading)
+    problems += [Problem(error.where, error.what, error.fix) for _, error in made.failures]
+    problems += [Problem(one.entry_id, "may not be used for training", "it is left out") for one in forbidden]
+    if not made.entries:
         what = f"none of its {len(sources.dictionary)} entries can be used; the first problem: {problems[-1].what}"
         raise DictionaryError(sources.dictionary.name, what, "check its clips and their rights")
-    problems += [Problem(remark, "", is_remark=True) for remark in source.remarks(sources.dictionary.by_word)]
-    return usable, np.stack(vectors)
-
-
-def _entry_vector(entry: Entry, source: EntrySource, store: FeatureStore | None) -> FloatArray:
-    if entry.video is not None:
-        return _clip_vector(entry, entry.video, source, store)
-    stored = source.stored.vector(STORED_KIND, entry.entry_id) if source.stored is not None else None
-    if stored is None:
-        raise VideoError(entry.entry_id, "has neither a clip nor a stored vector", "add the clip or remove it")
-    dim = stage_vectors(source.model, "trunk").dim
-    if len(stored) != dim:
-        what = f"its stored vector has {len(stored)} numbers, those of the model {source.model.name!r} have {dim}"
-        raise VideoError(entry.entry_id, what, "use the model that made the stored vectors, such as bsldict")
-    return stored
-
-
-def _clip_vector(entry: Entry, video: Path, source: EntrySource, store: FeatureStore | None) -> FloatArray:
-    """The vector of a clip, looked up by its content and kept; rounded as on the disk also without a store."""
-    kept = f" {entry.kept.start}-{entry.kept.stop}" if entry.kept is not None else ""
-    made_by = filed_under(stage_vectors(source.model, "trunk").fingerprint, seen_box(entry, source.model))
-    drawn_by = f"{made_by} entry {source.seed}{kept}"
-    sha256 = media_sha256(video)
-    track = store.open_track(sha256, drawn_by) if store is not None else None
-    if track is None:
-        asked = EntryOptions(seed=source.seed, isolated=source.isolated, stage="trunk")
-        row = embed_entry(entry, source.model, asked)[None].astype(np.float16)
-        track = EmbeddingTrack(entry.entry_id, WindowGrid(1), TimeAxis(np.zeros(1)), row, drawn_by, unit_rows=False)
-        if store is not None:
-            with suppress(InputError):  # a store that may only be read
-                store.put(sha256, track)
-    vector: FloatArray = track.vectors[0].astype(np.float32)
-    return vector
+    problems += [Problem(remark, "", is_remark=True) for remark in made.stored_remarks]
+    return made.entries, made.vectors[:, 0]
 
 
 def _counted(problems: Iterable[Problem]) -> Iterator[str]:

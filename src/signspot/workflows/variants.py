@@ -12,14 +12,14 @@ import numpy as np
 
 from signspot.domain.recordings import Variant
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import MillisSpan, Progress, clock
-from signspot.domain.tracks import EmbeddingTrack, FloatArray
+from signspot.domain.time import MillisSpan, clock
+from signspot.domain.tracks import EmbeddingTrack, FloatArray, unit
 from signspot.domain.words import Word
+from signspot.embedding.model import Reading
 from signspot.figures.similarity import plot_answer
 from signspot.files.atomic import new_folder, refuse_folder, safe_name
 from signspot.files.tables import write_csv
 from signspot.spotting.peaks import Occurrence, window_near
-from signspot.spotting.similarity import unit
 from signspot.spotting.variants import (
     RecurringWindow,
     VariantMatch,
@@ -34,11 +34,11 @@ from signspot.workflows.footage import (
     EvidenceOptions,
     FailedVideo,
     FootageRequest,
-    Search,
+    FootageSearch,
     SearchedVideo,
     gather_evidence,
     prepare_search,
-    search,
+    search_footage,
     write_evidence_sheet,
 )
 
@@ -141,14 +141,12 @@ GROUPS: Mapping[str, Callable[[VariantUse], str]] = {
 }
 
 
-def find_variants(
-    request: FootageRequest, options: VariantOptions = VariantOptions(), progress: Progress | None = None
-) -> VariantReport:
+def find_variants(request: FootageRequest, options: VariantOptions = VariantOptions()) -> VariantReport:
     """Search the footage for a word and sort what is found by variant."""
-    prepared = prepare_search(request, progress)
+    prepared = prepare_search(request)
     searched: list[SearchedVideo] = []
     failures: list[FailedVideo] = []
-    for outcome in search(prepared, progress):
+    for outcome in search_footage(prepared):
         if isinstance(outcome, FailedVideo):
             failures.append(outcome)
         else:
@@ -157,20 +155,14 @@ def find_variants(
     has_subtitles = any(video.mentions is not None for video in searched)
     return VariantReport(
         prepared.word,
-        prepared.dictionary.variants(prepared.word),
+        prepared.query.dictionary.variants(prepared.word),
         tuple(use for video in searched for use in _uses(video)),
         _candidates(gaps, searched, prepared, options),
-        tuple(_answer(video, prepared) for video in searched),
+        tuple(map(_answer, searched)),
         tuple(failures),
         len(gaps) if has_subtitles else None,
-        prepared.warnings + tuple(_warnings(searched)),
+        prepared.warnings + tuple(said for video in searched for said in video.remarks),
     )
-
-
-def _warnings(searched: Sequence[SearchedVideo]) -> list[str]:
-    return [
-        f"{video.episode.video_id}: {text}" for video in searched for text in (*video.warnings, video.partial) if text
-    ]
 
 
 def _uses(video: SearchedVideo) -> list[VariantUse]:
@@ -186,18 +178,12 @@ def _uses(video: SearchedVideo) -> list[VariantUse]:
     ]
 
 
-def _answer(video: SearchedVideo, prepared: Search) -> VideoAnswer:
+def _answer(video: SearchedVideo) -> VideoAnswer:
     """For the picture of the curves: one for each variant."""
     curves = by_variant(video.answer.similarity)
     stands_for = {entry.variant: entry.entry_id for entry in curves.entries}
     shown = tuple(_named_by_variant(one, stands_for) for one in video.answer.spottings)
-    return VideoAnswer(
-        video_id=video.episode.video_id,
-        words=(WordAnswer(curves, shown),),
-        duration_ms=video.duration_ms,
-        threshold=prepared.threshold,
-        partial=video.partial,
-    )
+    return replace(video.found, words=(WordAnswer(curves, shown),), warnings=())
 
 
 def _named_by_variant(spotting: Spotting, stands_for: dict[str, str]) -> Spotting:
@@ -234,7 +220,7 @@ def _windows_in(track: EmbeddingTrack, span: MillisSpan, stride: int) -> tuple[t
 
 
 def _candidates(
-    gaps: Sequence[_Gap], searched: Sequence[SearchedVideo], prepared: Search, options: VariantOptions
+    gaps: Sequence[_Gap], searched: Sequence[SearchedVideo], prepared: FootageSearch, options: VariantOptions
 ) -> tuple[NewVariant, ...]:
     """What recurs in passages that mention the word, where no known variant is, sorted into clusters."""
     gaps = [gap for gap in gaps if len(gap.windows)][: options.most_passages]
@@ -258,7 +244,7 @@ def _candidates(
     return tuple(made)
 
 
-def _new_occurrence(gaps: Sequence[_Gap], one: RecurringWindow, prepared: Search) -> Occurrence:
+def _new_occurrence(gaps: Sequence[_Gap], one: RecurringWindow, prepared: FootageSearch) -> Occurrence:
     """A window as a finding of the word, with the cosine of the known entry that comes nearest."""
     gap = gaps[one.passage]
     window, similarity = gap.windows[one.window], gap.video.answer.similarity
@@ -296,7 +282,7 @@ class VariantFiles:
     out: Path
     today: date
     rights_cleared: bool = False
-    isolated: bool = True
+    reading: Reading = Reading()
     overwrite: bool = False
 
 
@@ -316,20 +302,20 @@ def refuse_variant_folder(out: Path, *, overwrite: bool) -> None:
     refuse_folder(out, _OWN_FILES, overwrite=overwrite)
 
 
-def write_variants(report: VariantReport, files: VariantFiles, progress: Progress | None = None) -> tuple[Path, ...]:
+def write_variants(report: VariantReport, files: VariantFiles) -> tuple[Path, ...]:
     """Write everything into a new folder, whole or not at all."""
     rows = _rows(report)
     with new_folder(files.out, _OWN_FILES, overwrite=files.overwrite) as folder:
         (folder / CLIPS).mkdir()
         options = EvidenceOptions(
-            folder=folder / CLIPS, today=files.today, rights_cleared=files.rights_cleared, isolated=files.isolated
+            folder=folder / CLIPS, today=files.today, rights_cleared=files.rights_cleared, reading=files.reading
         )
-        evidence = gather_evidence([row.occurrence for row in rows], options, progress)
+        evidence = gather_evidence([row.occurrence for row in rows], options)
         write_spottings((use.spotting for use in report.uses), folder / SPOTTINGS)
         cells = [_cells(row, one, folder) for row, one in zip(rows, evidence, strict=True)]
         write_csv(_HEADER, cells, folder / OCCURRENCES)
         write_csv(("group", "name", *report.names), _tally_cells(report), folder / TALLIES)
-        _write_curves(report, folder / CURVES, progress)
+        _write_curves(report, folder / CURVES, files.reading)
         for name, wanted in ((SHEET, "variant"), (CANDIDATES, "candidate")):
             chosen = [(row, one) for row, one in zip(rows, evidence, strict=True) if row.group.startswith(wanted)]
             titles = [_title(row) for row, _ in chosen]
@@ -418,12 +404,11 @@ def _tally_cells(report: VariantReport) -> list[Sequence[str]]:
     ]
 
 
-def _write_curves(report: VariantReport, folder: Path, progress: Progress | None) -> None:
+def _write_curves(report: VariantReport, folder: Path, reading: Reading) -> None:
     """One picture for each video in which the word was found, as the paper shows variants (Paper 4.4)."""
     folder.mkdir()
     shown = [answer for answer in report.answers if any(True for _ in answer)][:_MOST_CURVES]
     shown = shown or list(report.answers[:1])
     for number, answer in enumerate(shown, start=1):
-        if progress is not None:
-            progress("drawing curves", number, len(shown))
+        reading.progress("drawing curves", number, len(shown))
         plot_answer(answer, folder / f"{number:03}_{safe_name(answer.video_id)}.png")

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import gc
 import os
-import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.landmarks import SignerLandmarks
 from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, SignerBox
-from signspot.domain.time import FRAME_MS, Progress, TimeAxis
-from signspot.domain.tracks import FloatArray, LandmarkTrack
+from signspot.domain.time import FRAME_MS, Progress, TimeAxis, silent
+from signspot.domain.tracks import FloatArray, LandmarkTrack, SignerLandmarks
 from signspot.errors import InputError
 from signspot.files.atomic import names_in, output_folder
 from signspot.files.json import read_json, write_json
 from signspot.formats.captions import write_subtitles
 from signspot.formats.pose import POSE_SUFFIX, landmarks_beside, write_pose
-from signspot.interrupts import at_interruption, end_at_once, undisturbed
+from signspot.interrupts import at_interruption
 from signspot.learning.material import WordSplit, write_split
 from signspot.media.writer import VideoWriter
-from signspot.stores.corpus import CorpusSource, TimedAnnotation, write_corpus_manifest
+from signspot.stores.corpus import CorpusSource, SignedSign, TimedAnnotation, write_corpus_manifest, write_truth
 from signspot.stores.dictionary import write_dictionary_manifest
-from signspot.stores.truth import SignedSign, write_truth
+from signspot.workflows.batch import in_parallel
 from signspot.world.broadcast import EpisodePerformance
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
 from signspot.world.measure import Comparison, raw_joint_scores, world_statistics
@@ -45,7 +40,6 @@ _RIGHTS = Rights(
     may_share_embeddings=True,
 )
 _CARD = "world.json"
-_LISTS_PER_COLLECTION = 100_000  # a frame is hundreds of short lists: looking through them often takes a seventh longer
 # Where the signer is: alone in a studio, or in the corner of a broadcast.
 _STUDIO, _BROADCAST = SignerBox(0.1, 0.05, 0.9, 0.85), SignerBox(0.28, 0.165, 1.0, 0.885)
 
@@ -94,7 +88,7 @@ class WorldFolder:
         return self.folder / "truth.parquet"
 
 
-def make_world(request: WorldRequest, progress: Progress | None = None) -> WorldFolder:
+def make_world(request: WorldRequest, progress: Progress = silent) -> WorldFolder:
     """Draw and write a world; clips and episodes that are there already are kept, so that it can be continued."""
     world = World.of(preset_named(request.preset), request.seed)
     made = WorldFolder(request.folder)
@@ -107,9 +101,8 @@ def make_world(request: WorldRequest, progress: Progress | None = None) -> World
     tasks: list[Callable[[], None]] = [_EpisodeTask(world, name, made, request.side) for name in episode_ids]
     tasks += [_EntryTask(world, entry, made, request.side) for entry in entries]
     with at_interruption(lambda: f"what is drawn stays in {request.folder}: the same command draws the rest"):
-        for done in _in_parallel(tasks, request.workers):
-            if progress is not None:
-                progress("drawing the world", done, len(tasks))
+        for done in in_parallel(tasks, request.workers or len(os.sched_getaffinity(0))):
+            progress("drawing the world", done, len(tasks))
         _write_tables(world, made, entries, [world.perform_episode(name) for name in episode_ids])
     return made
 
@@ -185,52 +178,6 @@ def _film(performance: Performance, scene: Scene | None, path: Path, side: int) 
     with VideoWriter(path, width=side, height=side) as writer:
         for number, frame in enumerate(frames):
             writer.write(frame, number * FRAME_MS)
-
-
-def _in_parallel(tasks: list[Callable[[], None]], workers: int) -> Iterator[int]:
-    """Run the tasks, the long ones first, and count; a single worker is this process."""
-    workers = min(workers or len(os.sched_getaffinity(0)), len(tasks))
-    if workers <= 1:
-        for done, task in enumerate(tasks, start=1):
-            task()
-            yield done
-        return
-    # A limit, however high, asks for new processes instead of copies of this one, which may crash or hang where a
-    # library has threads.
-    pool = ProcessPoolExecutor(workers, max_tasks_per_child=len(tasks), initializer=_begin_drawing)
-    try:
-        with at_interruption(lambda: _end_workers(pool)):
-            with _unknown_to_the_terminal():
-                results = pool.map(_run, tasks, chunksize=1)
-            for done, _ in enumerate(results, start=1):
-                yield done
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _end_workers(pool: ProcessPoolExecutor) -> None:
-    for process in list((pool._processes or {}).values()):  # nothing public ends those at work before Python 3.14
-        process.terminate()
-
-
-@contextmanager
-def _unknown_to_the_terminal() -> Iterator[None]:
-    """Processes that are started in the block never hear of Ctrl-C: this one ends them in order."""
-    with undisturbed():  # a process that is half started complains
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
-        try:
-            yield
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_drawing() -> None:
-    end_at_once()
-    gc.set_threshold(_LISTS_PER_COLLECTION)
-
-
-def _run(task: Callable[[], None]) -> None:
-    task()
 
 
 def _clip(made: WorldFolder, entry: Entry) -> Path:

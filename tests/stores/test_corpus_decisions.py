@@ -8,7 +8,7 @@ import pytest
 
 from signspot.errors import OutputExists
 from signspot.evaluation.protocol import Decisions
-from signspot.stores.truth import DecisionNames, write_decisions
+from signspot.stores.corpus import DecisionNames, write_decisions
 
 DECISIONS = Decisions(
     passage=np.array([0, 0, 1]),

@@ -7,10 +7,10 @@ import pytest
 
 from signspot.domain.recordings import Entry
 from signspot.domain.time import TimeAxis
-from signspot.domain.tracks import EntryVectors, WindowGrid
+from signspot.domain.tracks import EntryVectors, RateTrack, WindowGrid, rates_of
 from signspot.domain.words import Word
 from signspot.spotting.presence import Cohort
-from signspot.spotting.similarity import RateTrack, rates_of, similarity
+from signspot.spotting.search import similarity
 
 WORD = Word("tea")
 

@@ -13,7 +13,7 @@ from signspot.domain.recordings import Entry
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
 from signspot.domain.words import Word
-from signspot.spotting.similarity import similarities, similarity
+from signspot.spotting.search import similarities, similarity
 
 WORD = Word("apple")
 numbers = st.floats(-1e6, 1e6, width=32) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0])

@@ -13,12 +13,13 @@ from safetensors.numpy import save_file
 from signspot.domain.recordings import Entry
 from signspot.domain.words import Word
 from signspot.errors import EnvironmentProblem, FormatError, InputError, OutputExists, SignspotError
-from signspot.stores.dictionary import read_dictionary, write_dictionary_manifest
-from signspot.stores.entries import (
+from signspot.stores.dictionary import (
     FEATURES_FILE,
     EntryFeatures,
     FeatureSet,
+    read_dictionary,
     read_entry_features,
+    write_dictionary_manifest,
     write_entry_features,
 )
 from tests.formats.spottings import mutants

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from signspot.errors import FormatError
-from signspot.stores.truth import SignedSign, read_truth, write_truth
+from signspot.stores.corpus import SignedSign, read_truth, write_truth
 
 SIGNS = (
     SignedSign(video_id="a", start_frame=3, stop_frame=12, word="tree", variant="1", form="f1", signer="s"),

@@ -1,0 +1,239 @@
+"""The one search: the vectors of a video and the clips of some words in, findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from signspot.domain.recordings import Dictionary, Subtitle
+from signspot.domain.results import Provenance, Spotting, WordAnswer
+from signspot.domain.time import MillisSpan
+from signspot.domain.tracks import (
+    Bools,
+    EmbeddingTrack,
+    EntryVectors,
+    FloatArray,
+    SimilarityTrack,
+    Vectors,
+    lengths_of,
+    rates_of,
+)
+from signspot.domain.words import Word
+from signspot.evaluation.calibration import Calibration
+from signspot.spotting.peaks import Refinement, limited_to, peaking_inside, spottings_of
+from signspot.spotting.presence import Judge
+
+Mentions = Mapping[Word, tuple[Subtitle, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The words to look for, each with the vectors of its entries, ready for any number of videos."""
+
+    words: tuple[EntryVectors, ...]
+    dictionary: Dictionary
+    n_views: int = 1  # rows that each entry has in a word's vectors, one behind the other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What counts as found: cosines from `threshold`, or with a calibration, probabilities."""
+
+    threshold: float
+    calibration: Calibration | None = None  # None: cosines only
+    least_presence: float | None = None  # lowest probability; None: the cosine decides
+    refine: bool = True  # a finding lasts as long as the sign; False: as the window of 16 frames
+
+    def lowest_cosine(self, answers: Sequence[WordAnswer]) -> float:
+        """The lowest cosine that counted as found; where probabilities decide, that of the findings."""
+        if self.least_presence is None:
+            return self.threshold
+        found = (spotting.cosine for answer in answers for spotting in answer.spottings)
+        return min(found, default=self.threshold)
+
+
+def search(
+    track: EmbeddingTrack,
+    query: Query,
+    rule: Rule,
+    provenance: Provenance,
+    mentions: Mentions | None = None,
+    padding_ms: int = 0,
+) -> tuple[WordAnswer, ...]:
+    """Look for every word of a query: everywhere, or only up to `padding_ms` around subtitles that mention it."""
+    judge = None
+    if rule.calibration is not None:
+        judge = Judge.of(rule.calibration, track, is_read=mentions is not None)
+    found: list[WordAnswer] = []
+    for compared in compare(track, query):
+        if mentions is None:
+            found.append(_answer(compared, rule, judge, provenance))
+            continue
+        mentioning = mentions.get(compared.word, ())
+        searched = around(mentioning, padding_ms)
+        inside = windows_inside(compared, searched)
+        answer = _answer(limited_to(compared, inside), rule, judge, provenance)
+        kept = peaking_inside(answer.spottings, compared, inside)
+        found.append(replace(answer, searched_ms=searched, spottings=attributed(kept, mentioning)))
+    return tuple(found)
+
+
+def compare(track: EmbeddingTrack, query: Query) -> Iterator[SimilarityTrack]:
+    """The similarity of every window with every entry, word by word; of several views of an entry the best counts."""
+    for compared in similarities(track, query.words):
+        if query.n_views == 1:
+            yield compared
+            continue
+        n_entries = len(compared.entries) // query.n_views
+        cosine = compared.cosine.reshape(len(compared.grid), n_entries, query.n_views).max(axis=2)
+        yield replace(compared, entries=compared.entries[:: query.n_views], cosine=cosine)
+
+
+def best_only(compared: SimilarityTrack) -> SimilarityTrack:
+    """The curve of the highest cosine over all entries, under the name of the one that is highest anywhere."""
+    if len(compared.entries) < 2 or not len(compared.grid):
+        return compared
+    best = compared.entries[int(compared.cosine.max(axis=0).argmax())]
+    return replace(compared, entries=(best,), cosine=compared.best[:, None])
+
+
+def around(subtitles: Sequence[Subtitle], padding_ms: int) -> tuple[MillisSpan, ...]:
+    """The time of subtitles, and as much again before and after them."""
+    return tuple(subtitle.span_ms.padded(padding_ms, padding_ms) for subtitle in subtitles)
+
+
+def windows_inside(compared: SimilarityTrack, spans: Sequence[MillisSpan]) -> Bools:
+    """Which windows have their time in one of the spans. (n_windows,)"""
+    inside = np.zeros(len(compared.grid), dtype=bool)
+    for span in spans:
+        start, stop = np.searchsorted(compared.times_ms, (span.start, span.stop))
+        inside[start:stop] = True
+    return inside
+
+
+def attributed(
+    spottings: Sequence[Spotting], mentions: Sequence[Subtitle], reach_ms: int | None = None
+) -> tuple[Spotting, ...]:
+    """The findings with the subtitle whose middle lies closest, among those within reach; None: all are."""
+    return tuple(_attributed(one, mentions, reach_ms) for one in spottings)
+
+
+def _attributed(spotting: Spotting, mentions: Sequence[Subtitle], reach_ms: int | None) -> Spotting:
+    span, near = spotting.span_ms, mentions
+    if reach_ms is not None:
+        near = [one for one in mentions if one.span_ms.padded(reach_ms, reach_ms).overlaps(span)]
+    middle = span.start + span.stop
+    nearest = min(near, key=lambda one: abs(one.span_ms.start + one.span_ms.stop - middle), default=None)
+    return replace(spotting, provenance=replace(spotting.provenance, subtitle=nearest))
+
+
+def _answer(compared: SimilarityTrack, rule: Rule, judge: Judge | None, provenance: Provenance) -> WordAnswer:
+    """The findings of a word, and how probable it is that it is there at all."""
+    how = Refinement() if rule.refine else None
+    if judge is None:
+        return WordAnswer(compared, spottings_of(compared, rule.threshold, provenance, how))
+    judged, least = judge(compared), rule.least_presence
+    shown = judged.cosine >= rule.threshold if least is None else judged.probability >= least
+    return WordAnswer(compared, judged.spottings(compared, shown, provenance, how), presence=judged.anywhere)
+
+
+# The cosine of every window of a video with every entry of a word (psi of Paper 3.1).
+
+
+_ROWS_AT_ONCE = 4096  # a track of hours lies on the disk, and is never held whole
+_ENTRIES_AT_ONCE = 256
+_NEARLY = 0.05  # of a cosine: a length that is so much less alike counts a third of the best
+_SHORTEST = 1e-6  # a vector shorter than this has no direction
+
+
+def similarity(track: EmbeddingTrack, entries: EntryVectors) -> SimilarityTrack:
+    """Compare all windows with all entries; vectors that are zero or not finite score -inf and can never win.
+
+    Where a track has windows of several lengths, the most similar length counts.
+    """
+    (compared,) = similarities(track, (entries,))
+    return compared
+
+
+def similarities(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterator[SimilarityTrack]:
+    """The same for many words, in order; the windows are read once for every 256 entries."""
+    if not track.unit_rows:
+        raise ValueError(f"{track.video_id}: vectors of a trunk are compared after the head, not before it")
+    for some in _shelves(words):
+        for one in some:
+            if one.fingerprint != track.fingerprint:
+                what = f"windows by {track.fingerprint!r}, entries by {one.fingerprint!r}"
+                raise ValueError(f"{track.video_id}: {what}")
+        yield from _compared(track, some)
+
+
+def _compared(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterator[SimilarityTrack]:
+    """Compare with all entries of some words at once."""
+    references, usable = _unit_rows(np.concatenate([one.vectors for one in words]))
+    n_windows, lengths = len(track.vectors), np.array(lengths_of(track), np.float32)
+    stops = np.cumsum([len(one.entries) for one in words]).tolist()
+    slices = [slice(stop - len(one.entries), stop) for one, stop in zip(words, stops, strict=True)]
+    cosine = np.empty((len(references), n_windows), np.float32)
+    frames = np.empty((len(words), n_windows), np.float32)
+    for first in range(0, n_windows, _ROWS_AT_ONCE):
+        rows = slice(first, first + _ROWS_AT_ONCE)
+        rates = np.stack([_cosines(vectors[rows], references) for vectors in rates_of(track)])
+        rates[:, ~usable] = -np.inf
+        cosine[:, rows] = rates.max(axis=0)
+        if len(lengths):
+            for own, entries in zip(frames, slices, strict=True):
+                own[rows] = _length(rates[:, entries], cosine[entries, rows], lengths)
+    for one, own, entries in zip(words, frames, slices, strict=True):
+        part = np.ascontiguousarray(cosine[entries].T)
+        known = own if len(lengths) else None
+        yield SimilarityTrack(one.word, track.video_id, track.grid, track.axis, one.entries, part, known)
+
+
+def _length(rates: FloatArray, best: FloatArray, lengths: FloatArray) -> FloatArray:
+    """How many frames look like a word: of cosines (rates, n_entries, n), the mean length at the best entry (n,).
+
+    Neighbouring lengths look nearly the same, so each counts by how near it comes to the `best` (n_entries, n).
+    """
+    if not len(best):
+        return np.full(best.shape[1], lengths[0])
+    entry = best.argmax(axis=0)
+    cosine = rates[:, 0] if len(best) == 1 else np.take_along_axis(rates, entry[None, None], axis=1)[:, 0]
+    cosine = np.maximum(cosine, -1)  # -inf: nobody is seen
+    weight = np.exp((cosine - cosine.max(axis=0)) / _NEARLY)
+    mean: FloatArray = lengths @ weight / weight.sum(axis=0)
+    return mean
+
+
+def _cosines(vectors: Vectors, references: FloatArray) -> FloatArray:
+    """(n_entries, n_windows); -inf in the columns of unusable windows."""
+    windows, usable = _unit_rows(vectors)
+    cosine: FloatArray = np.clip(references @ windows.T, -1.0, 1.0)
+    cosine[:, ~usable] = -np.inf
+    return cosine
+
+
+def _shelves(words: Sequence[EntryVectors]) -> Iterator[list[EntryVectors]]:
+    """Words in groups of up to 256 entries."""
+    some: list[EntryVectors] = []
+    for one in words:
+        if some and sum(len(each.entries) for each in some) + len(one.entries) > _ENTRIES_AT_ONCE:
+            yield some
+            some = []
+        some.append(one)
+    if some:
+        yield some
+
+
+def _unit_rows(vectors: Vectors) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Rows of length 1, and which of them are usable; the others are zero."""
+    finite: npt.NDArray[np.bool_] = np.asarray(np.isfinite(vectors).all(axis=1))
+    rows = np.where(finite[:, None], vectors, 0).astype(np.float64)
+    length = np.linalg.norm(rows, axis=1)
+    usable: npt.NDArray[np.bool_] = finite & (length > _SHORTEST)
+    return (rows / np.where(usable, length, 1)[:, None] * usable[:, None]).astype(np.float32), usable
+
+
+# A track with more than one vector for a place: windows of several lengths around the same frame.

@@ -1,0 +1,93 @@
+"""Body and hands of videos as .pose files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from signspot.domain.recordings import Episode
+from signspot.domain.time import silent
+from signspot.embedding.detector import detector_name
+from signspot.embedding.landmarks import VideoLandmarks, detected
+from signspot.embedding.model import Reading
+from signspot.errors import InputError
+from signspot.files.atomic import output_folder, refuse_existing
+from signspot.files.intake import has_twin
+from signspot.formats.pose import POSE_SUFFIX, write_pose
+from signspot.stores.corpus import read_sources
+from signspot.workflows.batch import Engine, FailureList, Finished, Work, each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandmarkRequest:
+    """Of which videos to write the landmarks, and where."""
+
+    sources: tuple[Path, ...]  # videos, and folders of videos
+    out: Path | None = None  # a folder; None: each beside its video
+    reading: Reading = Reading()  # its box: None means what the source says, or the whole picture
+    overwrite: bool = False  # find again what is there already
+    jobs: int = 1
+    failures: Path = Path("failures.jsonl")
+
+    def file(self, video: Path) -> Path:
+        """Where the landmarks of a video go."""
+        name = f"{video.name if has_twin(video) else video.stem}{POSE_SUFFIX}"
+        return video.with_name(name) if self.out is None else self.out / name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Landmarked:
+    """The landmarks of one video."""
+
+    file: Path
+    made: VideoLandmarks | None  # None: the file was there already
+
+
+@dataclass(frozen=True, slots=True)
+class Landmarking:
+    """The work before the first video, and what the user should know."""
+
+    remarks: tuple[str, ...]
+    outcomes: Iterator[Finished[Episode, Landmarked]]
+
+
+def landmark_files(request: LandmarkRequest) -> Landmarking:
+    """Write a .pose file for every video; those that are there already cost nothing."""
+    episodes, remarks = read_sources(request.sources)
+    twice = [file for file, count in Counter(request.file(one.video) for one in episodes).items() if count > 1]
+    if twice:
+        raise InputError(twice[0], "would hold the landmarks of two videos", "give them one after the other")
+    detector_name()  # says what is missing before anything is made
+    FailureList(request.failures).refuse_foreign()
+    if request.out is not None:
+        output_folder(request.out)
+    return Landmarking(remarks, _outcomes(episodes, request))
+
+
+def _outcomes(episodes: tuple[Episode, ...], request: LandmarkRequest) -> Iterator[Finished[Episode, Landmarked]]:
+    alone = replace(request, reading=replace(request.reading, progress=silent))
+    failed = []
+    outcomes = each(episodes, _work(request), lambda one: one.video, Engine(request.jobs, partial(_work, alone)))
+    for number, outcome in enumerate(outcomes, start=1):
+        if request.jobs > 1:
+            request.reading.progress("finding landmarks", number, len(episodes))
+        if outcome.failure is not None:
+            failed.append((outcome.item.video, outcome.failure))
+        yield outcome
+    FailureList(request.failures).write(failed, {str(episode.video) for episode in episodes})
+
+
+def _work(request: LandmarkRequest) -> Work[Episode, Landmarked]:
+    def write(episode: Episode) -> Landmarked:
+        file = request.file(episode.video)
+        if file.exists() and not request.overwrite:
+            return Landmarked(file, None)
+        refuse_existing(file, overwrite=request.overwrite)  # before minutes of work
+        made = detected(episode.video, request.reading, request.reading.box or episode.box)
+        write_pose(made.signer, file, overwrite=request.overwrite)
+        return Landmarked(file, made)
+
+    return write

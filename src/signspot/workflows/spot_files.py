@@ -1,0 +1,423 @@
+"""Files in, files out: find words in a video, a folder of videos, or the video of an ELAN file.
+
+A folder is a batch: a video that fails is noted and the others go on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from signspot.domain.recordings import Episode, Subtitle
+from signspot.domain.results import Spotting, VideoAnswer
+from signspot.domain.time import silent
+from signspot.embedding.model import Model
+from signspot.embedding.zoo import ModelChoice, calibration_for, load_model, open_model
+from signspot.errors import EnvironmentProblem, InputError, SignspotError
+from signspot.formats.elan.document import ElanDocument, ElanMedia, resolve_media
+from signspot.formats.elan.edit import one_list, read_eaf
+from signspot.formats.pose import POSE_SUFFIX
+from signspot.formats.vocabularies import ExternalVocabulary, read_ecv, read_signbank, with_type_ids
+from signspot.interrupts import at_interruption
+from signspot.spotting.search import Query, best_only
+from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, placed, read_corpus
+from signspot.stores.spottings import answer_record
+from signspot.text.subtitles import SubtitleOptions, read_subtitles
+from signspot.text.synonyms import shared_sign_synonyms
+from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
+from signspot.workflows.batch import Engine, FailureList, Work, each
+from signspot.workflows.outputs import (
+    Context,
+    Output,
+    Outputs,
+    check_outputs,
+    write_outputs,
+)
+from signspot.workflows.spot import SpotOptions, prepare, spot_prepared, wanted_signs, without_still_ends
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotRequest:
+    """Everything a person can ask of `signspot spot`."""
+
+    source: Path  # a video, a folder or list (.csv, .json) of videos, or an .eaf file
+    words: tuple[str, ...]
+    dictionary: Path | None  # None: only with clips to look for
+    model: ModelChoice = ModelChoice()
+    subtitles: Path | None = None  # a file; for a folder of videos, a folder of files with the same names
+    subtitle_options: SubtitleOptions = SubtitleOptions()
+    vocabulary: str | Path | None = None  # a file, or FILE#NAME for one vocabulary of an ECV that holds several
+    options: SpotOptions = SpotOptions()
+    queries: tuple[Path, ...] = ()  # clips of one sign to look for, beside the words
+    calibration: Path | None = None  # None: the one that is kept for the model, if any
+    explain: bool = False  # explain the subtitles as a whole, as `signspot annotate` does
+    synonyms: bool = False  # words under which the dictionary files one sign stand for each other
+    outputs: Outputs = Outputs()
+    failures: Path = Path("failures.jsonl")  # where a batch lists what failed
+    jobs: int = 1  # processes that search the videos of a batch
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether several videos are searched."""
+        return self.source.is_dir() or self.source.suffix.lower() in (".csv", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one video."""
+
+    video: Path
+    answer: VideoAnswer | None = None
+    failure: SignspotError | None = None
+    written: tuple[Path, ...] = ()
+    annotated: Annotated | None = None  # of `explain`
+    known_words: KnownWords | None = None  # how it compares with the annotations of the corpus
+    remarks: tuple[str, ...] = ()  # what should be known about the request as a whole; with the first outcome
+
+    @property
+    def record(self) -> dict[str, object]:
+        """For scripts."""
+        if self.answer is None:
+            return {}
+        if self.annotated is None:
+            return answer_record(self.answer)
+        return annotated_record(dataclasses.replace(self.annotated, answer=self.answer), self.known_words)
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkedVideo:
+    path: Path
+    media: ElanMedia
+    n_linked: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A request with everything looked up that all videos share."""
+
+    request: SpotRequest
+    query: Query
+    remarks: tuple[str, ...]
+    model: Model | None  # None: on its way to another process
+    model_name: str
+    vocabulary: ExternalVocabulary | None
+    options: SpotOptions
+    annotations: tuple[TimedAnnotation, ...]
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """A class of the challenge is the place of the word in the sorted vocabulary of the dictionary."""
+        return {word: number for number, word in enumerate(self.query.dictionary.vocabulary)}
+
+
+def spot_files(request: SpotRequest) -> Iterator[Outcome]:
+    """Search every video of the request, one outcome after the other; outputs are written as soon as they can be.
+
+    A single video that fails raises; in a batch the failure is an outcome. The tables of a batch hold all videos and
+    are written at the end, or when the user interrupts or the machine fails, with what was found until then.
+    """
+    elan = read_eaf(request.source) if request.source.suffix.lower() == ".eaf" else None
+    corpus = _corpus(request, elan)
+    episodes, unusable = corpus.episodes, _unusable(corpus)
+    run = _prepared(request, corpus, elan)
+    if not request.is_batch:
+        remarks = run.remarks + _of_elan(request.source, elan) + _chosen_subtitles(episodes[0], request)
+        yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
+        return
+    found = _Found(classes=run.classes)
+    outcomes = itertools.chain(unusable, _of_batch(episodes, run))
+    with at_interruption(lambda: found.write_partly(request)):
+        try:
+            for number, outcome in enumerate(outcomes):
+                found.add(outcome)
+                yield outcome if number else dataclasses.replace(outcome, remarks=run.remarks)
+        except (EnvironmentProblem, OSError) as error:
+            with suppress(EnvironmentProblem, OSError):  # the first trouble is the one to tell
+                if said := found.write_partly(request):
+                    error.add_note(said)
+            raise
+    found.write(request)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the shared outputs of a batch need, without the curves: there may be thousands of videos."""
+
+    spottings: list[Spotting] = field(default_factory=list)
+    records: list[dict[str, object]] = field(default_factory=list)
+    failed: list[Outcome] = field(default_factory=list)
+    classes: Mapping[str, int] = field(default_factory=dict)  # the numbers of words
+    searched: set[str] = field(default_factory=set)  # the paths of all videos
+
+    def add(self, outcome: Outcome) -> None:
+        """Keep what became of one video."""
+        self.searched.add(str(outcome.video))
+        if outcome.failure is not None:
+            self.failed.append(outcome)
+        if outcome.answer is not None:
+            self.spottings += outcome.answer
+            self.records.append(outcome.record)
+
+    def write_partly(self, request: SpotRequest) -> str:
+        """Write the tables of a batch that is interrupted; what should be known about them."""
+        tables = ", ".join(map(str, request.outputs.shared.values()))
+        if not (self.records or self.failed):
+            return ""
+        self.write(request)
+        return tables and f"{tables}: only the videos that were finished; repeat with --overwrite to have all"
+
+    def write(self, request: SpotRequest) -> None:
+        """Write the outputs that hold all videos, and the list of what failed."""
+        outputs = request.outputs
+        context = Context(classes=self.classes, record=self.records, overwrite=outputs.overwrite)
+        for kind, path in outputs.shared.items():
+            kind.write(self.spottings, path, context)
+        failed = [(outcome.video, outcome.failure) for outcome in self.failed if outcome.failure is not None]
+        FailureList(request.failures).write(failed, self.searched)
+
+
+def _corpus(request: SpotRequest, elan: ElanDocument | None) -> CorpusSource:
+    """The videos to search, with their subtitles and annotations."""
+    if not request.is_batch:
+        video = request.source if elan is None else _linked_video(request.source, elan).path
+        subtitles = request.subtitles or (_beside(video) if request.explain else None)
+        return CorpusSource((Episode(video_id=request.source.stem, video=video, subtitles=subtitles),))
+    source = read_corpus(request.source)
+    if request.subtitles is None and request.explain:
+        return source
+    names = {episode.video.name for episode in source.episodes}
+    beside = {} if request.subtitles is None else _subtitles_by_stem(request.subtitles, names)
+    episodes = (
+        dataclasses.replace(e, subtitles=beside.get(e.video.name) or beside.get(e.video.stem)) for e in source.episodes
+    )
+    return dataclasses.replace(source, episodes=tuple(episodes))
+
+
+def _unusable(corpus: CorpusSource) -> tuple[Outcome, ...]:
+    """What stands for videos that cannot even be listed."""
+    return tuple(
+        Outcome(Path(problem.where), failure=InputError(problem.where, problem.what, problem.fix))
+        for problem in corpus.problems
+        if not problem.is_remark
+    )
+
+
+def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | None) -> _Run:
+    """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
+    vocabulary = None if request.vocabulary is None else _vocabulary(str(request.vocabulary), elan)
+    wanted, episodes = wanted_signs(request.dictionary, request.queries, request.words), corpus.episodes
+    recordings = (*(e.video for e in episodes), *(entry.video for entry in wanted.dictionary))
+    opened = open_model(request.model, recordings, request.options.reading)
+    wanted = without_still_ends(wanted, opened.model, opened.reading)
+    dictionary = wanted.dictionary if vocabulary is None else with_type_ids(wanted.dictionary, vocabulary)
+    named = (request.source, request.dictionary, request.subtitles, Path(vocabulary.source) if vocabulary else None)
+    read = (path for episode in episodes for path in (episode.video, episode.subtitles))
+    inputs = tuple(path for path in (*named, *read, *(entry.video for entry in dictionary)) if path)
+    ids = tuple(e.video_id for e in episodes)
+    check_outputs(request.outputs, inputs, ids if request.is_batch else None)
+    if Output.VIDEO in request.outputs.paths:
+        _refuse_without_pictures(episodes)
+    if request.is_batch:
+        FailureList(request.failures).refuse_foreign()
+        request.outputs.make_folders(ids)  # one that may not be made is said before hours of work
+    calibration = calibration_for(opened.model, request.calibration, opened.name)
+    options = dataclasses.replace(request.options, calibration=calibration, reading=opened.reading)
+    if request.synonyms:
+        options = dataclasses.replace(options, synonyms=shared_sign_synonyms(dictionary))
+    asked = options
+    if _reads(request) and not wanted.words:
+        asked = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
+    query, remarks = prepare(wanted.words, dictionary, opened.model, asked)
+    remarks = opened.remarks + wanted.problems + remarks + _of_vocabulary(query, vocabulary)
+    return _Run(request, query, remarks, opened.model, opened.name, vocabulary, options, corpus.annotations)
+
+
+def _refuse_without_pictures(episodes: tuple[Episode, ...]) -> None:
+    for episode in episodes:
+        if episode.video.suffix.lower() == POSE_SUFFIX:
+            raise InputError(episode.video, "holds landmarks and no pictures for --video", "leave --video out")
+
+
+def _reads(request: SpotRequest) -> bool:
+    return request.subtitles is not None or request.explain
+
+
+def _of_vocabulary(query: Query, vocabulary: ExternalVocabulary | None) -> tuple[str, ...]:
+    """What is odd in the vocabulary, and the words that get no id, because it has no such sign or several."""
+    if vocabulary is None:
+        return ()
+    odd = tuple(f"{vocabulary.source}: {line}" for line in vocabulary.warnings)
+    without = [each.word for each in query.words if not any(entry.type_id for entry in each.entries)]
+    names = "this name" if len(without) == 1 else "these names"
+    what = f"{', '.join(without)}: the vocabulary has no sign of {names}, or several: no id is written"
+    return (*odd, what) if without else odd
+
+
+def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | None = None) -> Outcome:
+    """Search one video and write its outputs."""
+    options, model = run.options, run.model
+    if model is None:
+        raise ValueError("a run without a model")
+    warnings: tuple[str, ...] = ()
+    if _reads(run.request):
+        cues, warnings = _cues(episode, run.request)
+        options = dataclasses.replace(options, subtitles=cues)
+    annotated = known = None
+    if run.request.explain:
+        annotated = annotate_prepared(episode, run.query, model, options)
+        known, answer = _compared(annotated, episode, run), annotated.answer
+    else:
+        answer = spot_prepared(episode, run.query, model, options)
+    answer = dataclasses.replace(answer, warnings=warnings + answer.warnings)
+    written = tuple(outputs.paths.values())
+    outcome = Outcome(episode.video, answer, written=written, annotated=annotated, known_words=known)
+    context = Context(
+        videos={answer.video_id: episode.video},
+        elan=elan,
+        elan_media=None if elan is None else _linked_video(run.request.source, elan).media,
+        vocabulary=run.vocabulary,
+        reading=options.reading,
+        lag=None if annotated is None else annotated.lag,
+        classes=run.classes,
+        # For a batch too: what its tables cannot hold is this video's trouble, and said before anything is written.
+        record=outcome.record if run.request.is_batch or Output.JSON in outputs.paths else None,
+    )
+    noted = write_outputs(answer, outputs, context)
+    answer = dataclasses.replace(answer, warnings=answer.warnings + noted)
+    return dataclasses.replace(outcome, answer=answer)
+
+
+def _compared(annotated: Annotated, episode: Episode, run: _Run) -> KnownWords | None:
+    """Hold an explained video against what the corpus says about it, if it says anything."""
+    own = [one for one in run.annotations if one.video_id == episode.video_id]
+    if not own or not annotated.answer.words:
+        return None
+    axis = annotated.answer.words[0].similarity.axis
+    return known_words(annotated, [placed(one, axis) for one in own], run.options.padding_ms)
+
+
+def _of_batch(episodes: tuple[Episode, ...], run: _Run) -> Iterator[Outcome]:
+    reading = run.options.reading
+    alone = dataclasses.replace(run.options, reading=dataclasses.replace(reading, progress=silent))
+    engine = Engine(run.request.jobs, partial(_in_worker, dataclasses.replace(run, model=None, options=alone)))
+    for number, one in enumerate(each(episodes, partial(_one_of_many, run), _video, engine), start=1):
+        if run.request.jobs > 1:
+            reading.progress("searching videos", number, len(episodes))
+        yield one.result or Outcome(one.item.video, failure=one.failure)
+
+
+def _in_worker(run: _Run) -> Work[Episode, Outcome]:
+    """The work of a process that has to open the model for itself."""
+    choice = dataclasses.replace(run.request.model, name=run.model_name)
+    model = load_model(choice.name, backend=choice.backend, device=choice.device)
+    return lambda episode: _thinned(_one_of_many(dataclasses.replace(run, model=model), episode))
+
+
+def _thinned(outcome: Outcome) -> Outcome:
+    """What another process needs to know: of the entries of a word only the best curve, which is all that is shown."""
+    if outcome.answer is None:
+        return outcome
+    words = tuple(dataclasses.replace(word, similarity=best_only(word.similarity)) for word in outcome.answer.words)
+    return dataclasses.replace(outcome, answer=dataclasses.replace(outcome.answer, words=words))
+
+
+def _one_of_many(run: _Run, episode: Episode) -> Outcome:
+    return _one(episode, run, run.request.outputs.for_video(episode.video_id))
+
+
+def _video(episode: Episode) -> Path:
+    return episode.video
+
+
+def _all_cues(episodes: tuple[Episode, ...], request: SpotRequest) -> tuple[Subtitle, ...]:
+    """What all subtitles of a batch say; a file that cannot be read fails with its video, not here."""
+    cues: list[Subtitle] = []
+    for episode in episodes:
+        try:
+            cues += _cues(episode, request)[0]
+        except InputError:
+            if not request.is_batch:
+                raise
+    return tuple(cues)
+
+
+def _cues(episode: Episode, request: SpotRequest) -> tuple[tuple[Subtitle, ...], tuple[str, ...]]:
+    if episode.subtitles is None:
+        if request.subtitles is None:
+            raise InputError(episode.video, "no subtitles of it are known", "name them with --subtitles")
+        what = f"no subtitles of this name in {request.subtitles}"
+        raise InputError(episode.video, what, "add them, or search all")
+    read = read_subtitles(episode.subtitles, request.subtitle_options)
+    return read.subtitles, read.in_short
+
+
+def _subtitles_by_stem(folder: Path, videos: Collection[str]) -> dict[str, Path]:
+    """news.vtt and news.en.vtt both belong to news.mp4; the shorter name is taken. news.mov.vtt is that of news.mov."""
+    if not folder.is_dir():
+        raise InputError(folder, "a folder of videos needs a folder of subtitles", "name the folder that holds them")
+    suffixes = (*SUBTITLE_SUFFIXES, ".ssa", ".sub")
+    found = (path for path in folder.iterdir() if path.suffix.lower() in suffixes and path.is_file())
+    files = sorted(found, key=lambda path: (-len(path.name), path.name))
+    of_one = {path.stem: path for path in files if path.stem in videos}
+    shared = [path for path in files if path.stem not in videos]
+    return {stem: path for path in shared for stem in (path.stem, path.name.split(".")[0])} | of_one
+
+
+def _beside(video: Path) -> Path | None:
+    """The subtitles that have the name of a video and lie beside it."""
+    if not video.is_file():
+        return None
+    found = _subtitles_by_stem(video.parent, {path.name for path in video.parent.iterdir()})
+    return found.get(video.name) or found.get(video.stem)
+
+
+def _chosen_subtitles(episode: Episode, request: SpotRequest) -> tuple[str, ...]:
+    """Which subtitles were taken without being named."""
+    if episode.subtitles is None or request.subtitles is not None:
+        return ()
+    return (f"{episode.video.name}: the subtitles beside it are taken: {episode.subtitles.name}",)
+
+
+def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
+    """The first linked video that is on this computer."""
+    media = [found for found in resolve_media(elan, path) if found.media.name]
+    linked = [found for found in media if not found.media.mime_type.startswith("audio/")]
+    for found in linked:
+        if found.path is not None:
+            return _LinkedVideo(found.path, found.media, len(linked))
+    if not linked:
+        raise InputError(path, "is linked to no video", "link one in ELAN, or name the video itself")
+    names = ", ".join(found.media.name for found in linked)
+    raise InputError(path, f"its video is not on this computer: {names}", "put it beside the ELAN file")
+
+
+def _of_elan(path: Path, elan: ElanDocument | None) -> tuple[str, ...]:
+    """What is odd in the ELAN file, and which of several linked videos is searched."""
+    if elan is None:
+        return ()
+    linked = _linked_video(path, elan)
+    chosen = f"of its {linked.n_linked} videos, {linked.path.name} is searched" if linked.n_linked > 1 else ""
+    return tuple(f"{path.name}: {line}" for line in (elan.unread, *elan.warnings, chosen) if line)
+
+
+def _vocabulary(given: str, elan: ElanDocument | None) -> ExternalVocabulary:
+    """The vocabulary in a file: the one that is named, or the one that the tiers of the ELAN file use."""
+    path, name = _file_and_name(given)
+    read = read_signbank(path) if path.suffix.lower() in (".csv", ".tsv", ".txt") else read_ecv(path)
+    return one_list(read, elan) if name is None else read.only(name)
+
+
+def _file_and_name(given: str) -> tuple[Path, str | None]:
+    """FILE#NAME taken apart; either may hold a # of its own, so the longest name of a file that is there counts."""
+    parts = given.split("#")
+    for n_parts in range(len(parts), 0, -1):
+        path = Path("#".join(parts[:n_parts]))
+        with suppress(OSError):  # a name too long for any file
+            if path.is_file():
+                return path, "#".join(parts[n_parts:]) if n_parts < len(parts) else None
+    return Path(given), None

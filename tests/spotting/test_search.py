@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from signspot.domain.recordings import Dictionary, Entry, Subtitle
+from signspot.domain.results import Provenance
+from signspot.domain.time import MillisSpan, TimeAxis
+from signspot.domain.tracks import EmbeddingTrack, EntryVectors, SimilarityTrack, WindowGrid
+from signspot.domain.words import Word
+from signspot.spotting.search import Query, Rule, attributed, best_only, compare, search
+
+PROVENANCE = Provenance(media_sha256="0" * 64, model="m", fingerprint="f", dictionary="d")
+N_FRAMES = 215
+
+
+def track(planted: dict[int, int]) -> EmbeddingTrack:
+    """200 windows that look like nothing but axis 3, with the axes `planted` at some of them."""
+    rows = np.zeros((N_FRAMES - 15, 4), np.float32)
+    rows[:, 3] = 1
+    for window, axis in planted.items():
+        rows[window] = np.eye(4, dtype=np.float32)[axis]
+    return EmbeddingTrack("v", WindowGrid(N_FRAMES), TimeAxis(np.arange(N_FRAMES) * 40.0), rows, "f")
+
+
+def query(n_views: int = 1, **words: list[int]) -> Query:
+    """Words whose entries, each in `n_views` rows, are the axes given."""
+    made = []
+    for word, axes in words.items():
+        entries = tuple(Entry(entry_id=f"{word}{row // n_views}", word=Word(word)) for row in range(len(axes)))
+        made.append(EntryVectors(Word(word), entries, np.eye(4, dtype=np.float32)[axes], "f"))
+    own = {entry.entry_id: entry for vectors in made for entry in vectors.entries}
+    return Query(tuple(made), Dictionary.of("d", own.values()), n_views)
+
+
+def test_of_several_views_the_most_similar_counts() -> None:
+    entries = tuple(Entry(entry_id=name, word=Word("a")) for name in ("a1", "a1", "a2", "a2"))
+    vectors = np.array([[0.1, 0.9, 0.3, 0.2], [0.5, 0.4, -0.1, 0.0]], np.float32)
+    unit = np.concatenate([vectors, np.sqrt(1 - (vectors**2).sum(axis=1, keepdims=True))], axis=1)
+    seen = EmbeddingTrack("v", WindowGrid(17), TimeAxis(np.arange(17) * 40.0), unit, "f")
+    words = EntryVectors(Word("a"), entries, np.eye(4, 5, dtype=np.float32), "f")
+    (best,) = compare(seen, Query((words,), Dictionary.of("d", entries[::2]), n_views=2))
+    assert best.entry_ids == ("a1", "a2")
+    np.testing.assert_allclose(best.cosine, [[0.9, 0.3], [0.5, 0.0]], atol=1e-6)
+    (plain,) = compare(seen, Query((words,), Dictionary.of("d", entries[::2])))
+    assert plain.entry_ids == ("a1", "a1", "a2", "a2")
+
+
+def test_every_word_is_found_where_it_was_planted() -> None:
+    apple, bread = search(track({50: 0, 120: 1}), query(apple=[0], bread=[1]), Rule(threshold=0.5), PROVENANCE)
+    for answer, window in ((apple, 50), (bread, 120)):
+        (found,) = answer.spottings
+        assert found.cosine == pytest.approx(1) and answer.searched_ms is None
+        assert found.span_ms.start <= (window + 8) * 40 <= found.span_ms.stop
+    assert search(track({}), query(apple=[0]), Rule(threshold=0.5), PROVENANCE)[0].spottings == ()
+
+
+def test_with_subtitles_a_word_is_looked_for_only_around_its_mentions() -> None:
+    seen = track({50: 0, 120: 0})  # at 2.3 s and 5.1 s
+    subtitle = Subtitle(MillisSpan(4000, 4500), "An apple.")
+    rule, asked = Rule(threshold=0.5), query(apple=[0], bread=[1])
+    apple, bread = search(seen, asked, rule, PROVENANCE, {Word("apple"): (subtitle,)}, padding_ms=1000)
+    (found,) = apple.spottings
+    assert found.span_ms.start <= 5120 <= found.span_ms.stop and found.provenance.subtitle == subtitle
+    assert apple.searched_ms == (MillisSpan(3000, 5500),)
+    assert bread.spottings == () and bread.searched_ms == ()
+    narrow, _ = search(seen, asked, rule, PROVENANCE, {Word("apple"): (subtitle,)}, padding_ms=100)
+    assert narrow.spottings == ()
+
+
+def test_the_nearest_mention_within_reach_is_named() -> None:
+    (answer,) = search(track({50: 0}), query(apple=[0]), Rule(threshold=0.5), PROVENANCE)  # at 2.3 s
+    early, late = Subtitle(MillisSpan(0, 1000), "early"), Subtitle(MillisSpan(9000, 9500), "late")
+    assert [one.provenance.subtitle for one in attributed(answer.spottings, (late, early))] == [early]
+    assert [one.provenance.subtitle for one in attributed(answer.spottings, (late, early), reach_ms=100)] == [None]
+
+
+def test_the_lowest_cosine_is_the_threshold_unless_probabilities_decide() -> None:
+    answers = search(track({50: 0}), query(apple=[0]), rule := Rule(threshold=0.5), PROVENANCE)
+    assert rule.lowest_cosine(answers) == 0.5
+    assert replace(rule, least_presence=0.9).lowest_cosine(answers) == pytest.approx(1)
+    assert replace(rule, least_presence=0.9).lowest_cosine(()) == 0.5
+
+
+def test_the_best_curve_has_the_name_of_the_entry_that_is_highest_anywhere() -> None:
+    entries = tuple(Entry(entry_id=name, word=Word("a")) for name in ("a1", "a2"))
+    cosine = np.array([[0.6, 0.1], [0.2, 0.9]], np.float32)
+    compared = SimilarityTrack(Word("a"), "v", WindowGrid(17), TimeAxis(np.arange(17) * 40.0), entries, cosine)
+    best = best_only(compared)
+    assert best.entry_ids == ("a2",) and best.cosine.tolist() == np.array([[0.6], [0.9]], np.float32).tolist()
+    alone = replace(compared, entries=entries[:1], cosine=cosine[:, :1])
+    assert best_only(alone) is alone
