@@ -24,8 +24,11 @@ def test_landmarks_are_written_shown_and_given_as_json(tmp_path: Path, monkeypat
     assert shown.stdout == f"{out / 'a.pose'}: 4 frames, body in 75%, hands in 50%\n"
     assert len(read_pose(out / "a.pose").track.axis) == 4
     (tmp_path / "broken.mp4").write_bytes(b"nothing")
-    again = CliRunner().invoke(app, [str(video), str(tmp_path / "broken.mp4"), "--out", str(out), "--json=-"])
+    listed = tmp_path / "failures.jsonl"
+    asked = [str(video), str(tmp_path / "broken.mp4"), "--out", str(out), "--json=-", "--failures", str(listed)]
+    again = CliRunner().invoke(app, asked)
     assert again.exit_code == 1
+    assert "broken.mp4" in json.loads(listed.read_text())["video"]
     records = json.loads(again.stdout)
     assert [record["was_there"] for record in records] == [True, False]
     assert records[1]["file"] is None and "broken.mp4" in records[1]["failure"]

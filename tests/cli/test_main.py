@@ -915,3 +915,24 @@ def test_pictures_leave_nothing_in_the_home_folder_but_what_is_ours(
     assert plot.stat().st_size > 100 and done.stderr == ""
     assert {path.relative_to(home).as_posix() for path in home.glob("*/*")} <= {".cache/signspot"}
     assert list(scratch.iterdir()) == []
+
+
+def test_several_processes_give_the_same_files_and_the_same_failures(
+    toy_world: ToyWorld, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for name in "abc":
+        shutil.copy(toy_world.broadcast, videos / f"{name}.mp4")
+    (videos / "bad.mp4").write_bytes(b"no video")
+    printed = []
+    for jobs in ("1", "2"):
+        out = tmp_path / jobs
+        out.mkdir()
+        outputs = ["--csv", str(out / "all.csv"), "--json", str(out / "all.json"), "--vtt", str(out / "vtt")]
+        asked = ["apple", "house", *outputs, "--no-store", "--failures", str(out / "failures.jsonl"), "--jobs", jobs]
+        assert spot(toy_world, *asked, source=videos) == 1
+        printed.append(capsys.readouterr().out.replace(str(out), ""))
+    assert printed[0] == printed[1] and printed[0].count("house: not found") == 3
+    one, two = ({path.relative_to(tmp_path / j): d for path, d in sha256s(tmp_path / j).items()} for j in "12")
+    assert one == two and len(one) == 6

@@ -427,3 +427,14 @@ def test_damaged_files_of_an_earlier_run_are_made_again(source: Path, tmp_path: 
 def test_variants_have_one_spelling(variant: str, tidy: str) -> None:
     assert tidy_variant(variant) == tidy
     assert tidy_variant(tidy) == tidy
+
+
+def test_several_processes_build_the_same_dictionary(source: Path, tmp_path: Path) -> None:
+    (source / "broken.mp4").write_bytes(b"no video")
+    built = [build_dictionary(source, tmp_path / f"built{jobs}", replace(HERE, jobs=jobs)) for jobs in (1, 2)]
+    assert built[0].counts == built[1].counts and built[0].kept_frames == built[1].kept_frames
+    assert [(p.where, p.what) for p in built[0].problems] == [(p.where, p.what) for p in built[1].problems]
+    facts = [sorted((tmp_path / f"built{jobs}").rglob("*.json")) for jobs in (1, 2)]
+    assert [path.read_bytes() for path in facts[0] if ".build" in str(path)] == [
+        path.read_bytes() for path in facts[1] if ".build" in str(path)
+    ]

@@ -59,7 +59,9 @@ def test_embed_fills_the_store_once(
     (tmp_path / "bad.mp4").write_bytes(b"bad")
     videos = [str(tmp_path / "news.mp4"), str(tmp_path / "bad.mp4")]
     for state in ("computed", "was there"):
-        assert cli.run(["embed", *videos, "--model", "colour"]) == 1
+        listed = tmp_path / "failures.jsonl"
+        assert cli.run(["embed", *videos, "--model", "colour", "--failures", str(listed)]) == 1
+        assert json.loads(listed.read_text())["video"] == videos[1]
         captured = capsys.readouterr()
         assert f"news.mp4: 15 windows, {state}" in captured.out
         assert "1 of 2 videos failed" in captured.err

@@ -11,6 +11,7 @@ from signspot.domain.recordings import Episode
 from signspot.domain.time import silent
 from signspot.embedding.model import Reading, VideoTrack
 from signspot.embedding.zoo import ModelChoice, OpenedModel, open_model
+from signspot.interrupts import at_interruption
 from signspot.stores.corpus import read_sources
 from signspot.workflows.batch import Engine, FailureList, Finished, Work, each
 
@@ -59,13 +60,15 @@ def _outcomes(
 ) -> Iterator[Finished[Episode, EmbeddedVideo]]:
     choice, reading = replace(request.model, name=opened.name), replace(opened.reading, progress=silent)
     engine = Engine(request.jobs, partial(_start, choice, reading))
-    failed = []
-    for number, outcome in enumerate(each(episodes, _work(opened), _video, engine), start=1):
-        if request.jobs > 1:
-            request.reading.progress("embedding videos", number, len(episodes))
-        if outcome.failure is not None:
-            failed.append((outcome.item.video, outcome.failure))
-        yield outcome
+    failed, done = [], 0
+    kept = f"what was computed is kept in {reading.store} and is not computed again"
+    with at_interruption(lambda: kept if done and request.jobs > 1 else ""):  # alone, the store says so itself
+        for done, outcome in enumerate(each(episodes, _work(opened), _video, engine), start=1):
+            if request.jobs > 1:
+                request.reading.progress("embedding videos", done, len(episodes))
+            if outcome.failure is not None:
+                failed.append((outcome.item.video, outcome.failure))
+            yield outcome
     FailureList(request.failures).write(failed, {str(episode.video) for episode in episodes})
 
 
