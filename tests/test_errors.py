@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.errors import InputError, MissingExtra, UnknownWord, one_line, readable_size
+from signspot.errors import InputError, MissingExtra, Notice, UnknownWord, one_line, readable_size
 
 
 def test_a_message_is_one_line_and_harmless_to_a_terminal() -> None:
     message = str(InputError("a\x1b[31m\nb.mp4", "is\u202e bad", "do this"))
     assert message == r"a\x1b[31m\nb.mp4: is\u202e bad: do this"
+    assert str(Notice("a\x1b[31m\nb.mp4", "is\u202e bad", "do this")) == message
+    assert str(Notice("", "nothing moves", severity="note")) == "nothing moves"
     assert one_line("Ärger, שלום, 手話") == "Ärger, שלום, 手話"
 
 
@@ -53,3 +55,4 @@ def test_errors_say_what_to_do() -> None:
 def test_an_error_can_be_copied_with_all_its_parts() -> None:
     error = copy.copy(UnknownWord.named({"aple": ("apple",)}))
     assert (error.where, error.fix, error.exit_code) == ("aple", "did you mean apple?", 2)
+    assert error.notice() == Notice(error.where, error.what, error.fix) and str(error.notice()) == str(error)

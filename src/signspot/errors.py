@@ -12,13 +12,15 @@
           + MissingExtra            an optional package is not installed
 
 Any other exception that reaches the user is a bug (exit code 4).
-Every message is one line: which file, what is wrong, what to do.
+What does not stop the work is a Notice. Every message is one line: which file, what is wrong, what to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 def one_line(text: str) -> str:
@@ -40,6 +42,19 @@ def readable_size(n_bytes: int) -> str:
     return f"{n_bytes / size:.1f}".removesuffix(".0") + f" {unit}"
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the user should know, and can do about it."""
+
+    where: str
+    what: str
+    fix: str = ""
+    severity: Literal["note", "warning"] = "warning"  # note: nothing is missing from the result
+
+    def __str__(self) -> str:
+        return one_line(": ".join(part for part in (self.where, self.what, self.fix) if part))
+
+
 class SignspotError(Exception):
     """The root of everything signspot raises on purpose."""
 
@@ -47,11 +62,15 @@ class SignspotError(Exception):
 
     def __init__(self, where: str | Path, what: str, fix: str = "") -> None:
         self.where, self.what, self.fix = str(where), what, fix
-        super().__init__(one_line(": ".join(part for part in (self.where, what, fix) if part)))
+        super().__init__(str(self.notice()))
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross the border of the decoding process, so they must survive it whole.
         return (type(self), (self.where, self.what, self.fix))
+
+    def notice(self) -> Notice:
+        """The same as a notice, where the work goes on without what failed."""
+        return Notice(self.where, self.what, self.fix)
 
 
 class InputError(SignspotError):

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from signspot.domain.recordings import Annotation, Dictionary, Entry, Episode, Rights, Signer, SignerBox
 from signspot.domain.time import TimeAxis
 from signspot.domain.words import Word, normalise
-from signspot.errors import DictionaryError, FormatError, OutputExists, SignspotError
-from signspot.files.intake import Problem
+from signspot.errors import DictionaryError, FormatError, Notice, OutputExists, SignspotError
 from signspot.stores.corpus import CorpusSource, TimedAnnotation, placed, read_corpus, write_corpus_manifest
 from signspot.stores.dictionary import read_dictionary, write_dictionary_manifest
 from tests.domain.test_recordings_boxes import boxes
@@ -37,7 +36,7 @@ def listed(path: Path) -> list[tuple[str, str, str]]:
     return [(entry.entry_id, entry.word, entry.variant) for entry in read_dictionary(path).dictionary]
 
 
-def whats(problems: Iterable[Problem]) -> str:
+def whats(problems: Iterable[Notice]) -> str:
     return "\n".join(map(str, problems))
 
 

@@ -183,11 +183,13 @@ def test_damage_is_named_with_what_to_do(folder: Path, videos: dict[str, Path]) 
     shard = next(folder.glob(f"shards/{media_sha256(videos['news'])}*"))
     shard.write_bytes(shard.read_bytes()[:-1] + b"?")
     (problem,) = verify_store(folder).problems
-    assert problem.where == shard and "does not have the checksum" in problem.what and "computed again" in problem.fix
+    assert (
+        problem.where == str(shard) and "does not have the checksum" in problem.what and "computed again" in problem.fix
+    )
     assert shard.exists(), "checking changes nothing"
     (folder / "catalogue.sqlite3").write_bytes(b"SQLite format 3\0" * 40)
     (problem,) = verify_store(folder).problems
-    assert problem.where == folder / "catalogue.sqlite3" and "move this file away" in problem.fix
+    assert problem.where == str(folder / "catalogue.sqlite3") and "move this file away" in problem.fix
     (folder / "catalogue.sqlite3").unlink()
     shard.write_bytes(b"?")
     assert [str(shard) in problem.what for problem in verify_store(folder).problems] == [True]

@@ -10,7 +10,7 @@ import typer
 from signspot.cli.console import print_json, progress_bars
 from signspot.cli.options import JOBS, TRUST
 from signspot.embedding.model import Reading
-from signspot.errors import InputError, one_line
+from signspot.errors import InputError, Notice, one_line
 from signspot.files.atomic import refuse_existing
 from signspot.files.json import write_json
 from signspot.formats.bobsl import OffsetRule, ReleasedCorpus
@@ -168,8 +168,14 @@ def _show(result: Check, json_target: Path | None, *, overwrite: bool = False) -
             typer.echo(f"no problems, {len(result.remarks)} notes" if result.remarks else "no problems")
     else:
         record = dataclasses.asdict(result) | {"counts": dict(result.counts), "words": dict(result.words)}
+        record["problems"] = list(map(_problem_record, result.problems))
+        record["remarks"] = list(map(_problem_record, result.remarks))
         del record["listed"]
         print_json(record) if str(json_target) == "-" else write_json(record, json_target, overwrite=overwrite)
+
+
+def _problem_record(one: Notice) -> dict[str, object]:
+    return {"where": one.where, "what": one.what, "fix": one.fix, "is_remark": one.severity == "note"}
 
 
 # `signspot dictionary build`: from a heap of clips to a dictionary.
@@ -265,6 +271,6 @@ def _record(build: Build) -> dict[str, object]:
         "kept_frames": build.kept_frames,
         "face_groups": build.face_groups,
         "duplicates": duplicates,
-        "problems": [dataclasses.asdict(problem) for problem in build.problems],
-        "remarks": [dataclasses.asdict(problem) for problem in build.remarks],
+        "problems": list(map(_problem_record, build.problems)),
+        "remarks": list(map(_problem_record, build.remarks)),
     }

@@ -109,7 +109,7 @@ def verify_command(
     folder = _folder(store)
     with progress_bars() as progress:
         found = verify_store(folder, progress)
-    problems = [{"file": str(one.where), "what": one.what, "fix": one.fix} for one in found.problems]
+    problems = [{"file": one.where, "what": one.what, "fix": one.fix} for one in found.problems]
     if not give_json({"store": str(folder), "problems": problems}, json_target, overwrite=overwrite):
         for one in problems:
             say(f"damaged: {': '.join(filter(None, one.values()))}")

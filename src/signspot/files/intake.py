@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO
 
-from signspot.errors import FormatError, one_line, readable_size
+from signspot.errors import FormatError, Notice, one_line, readable_size
 
 MAX_FILE_BYTES = 64_000_000  # of a file that is read whole
 MAX_LINE_CHARACTERS = 1 << 20  # of a file that is read line by line
@@ -131,19 +131,6 @@ def has_twin(video: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that was left out, and what the user can do about it."""
-
-    where: str
-    what: str
-    fix: str = ""
-    is_remark: bool = False  # nothing that was meant to be read is missing
-
-    def __str__(self) -> str:
-        return one_line(": ".join(part for part in (self.where, self.what, self.fix) if part))
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """A file or folder under the root: where it is, and its name on every machine."""
 
@@ -169,7 +156,7 @@ class Listing:
 
     files: tuple[Found, ...]
     folders: tuple[Found, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Notice, ...]
 
 
 @dataclass(slots=True)
@@ -208,19 +195,19 @@ class Place:
         path, prefix = (folder.path, f"{folder.name}/") if folder else (self.root, "")
         files: list[Found] = []
         folders: list[Found] = []
-        problems: list[Problem] = []
+        problems: list[Notice] = []
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
                     if entry.name.startswith("."):
                         continue
                     if fault := self._fault(entry):
-                        problems.append(Problem(str(path / entry.name), *fault))
+                        problems.append(Notice(str(path / entry.name), *fault))
                         continue
                     found = Found(path / entry.name, prefix + nfc(entry.name))
                     (folders if entry.is_dir() else files).append(found)
         except OSError as error:
-            problems.append(Problem(str(path), f"cannot be read ({error.strerror})", "check the permissions"))
+            problems.append(Notice(str(path), f"cannot be read ({error.strerror})", "check the permissions"))
         by_name = partial(sorted, key=lambda found: natural(found.name))
         return Listing(tuple(by_name(files)), tuple(by_name(folders)), tuple(sorted(problems, key=lambda p: p.where)))
 
@@ -299,13 +286,13 @@ def recordings(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
     return own, [file for file in all_files if file.suffix not in RECORDING_SUFFIXES]
 
 
-def unread(files: Iterable[Found], where: Path, kind: str = "videos") -> list[Problem]:
+def unread(files: Iterable[Found], where: Path, kind: str = "videos") -> list[Notice]:
     """One remark about all files that were left out because of their suffix."""
     suffixes = Counter(file.suffix or "no suffix" for file in files)
     if not suffixes:
         return []
     counts = ", ".join(f"{count} with {suffix}" for suffix, count in sorted(suffixes.items())[:10])
-    return [Problem(str(where), f"files that are not {kind}: {counts}", "they are left out", is_remark=True)]
+    return [Notice(str(where), f"files that are not {kind}: {counts}", "they are left out", severity="note")]
 
 
 # What is odd in somebody else's file but does not stop the reading, as a short list.

@@ -18,9 +18,9 @@ from pathlib import Path
 
 from signspot.domain.recordings import Rights, SignerBox
 from signspot.domain.words import Word, normalise
-from signspot.errors import FormatError
+from signspot.errors import FormatError, Notice
 from signspot.files.atomic import atomic_output
-from signspot.files.intake import Problem, bounded_lines, nfc, open_text
+from signspot.files.intake import bounded_lines, nfc, open_text
 from signspot.files.json import read_json
 
 RIGHTS_FIELDS = tuple(field.name for field in dataclasses.fields(Rights))
@@ -90,10 +90,10 @@ class Record:
             raise ValueError(f"a box needs all of {', '.join(BOX_FIELDS)}")
         return SignerBox(*edges) if edges else None
 
-    def problem(self, what: str, fix: str) -> Problem:
-        return Problem(self.where, what, fix)
+    def problem(self, what: str, fix: str) -> Notice:
+        return Notice(self.where, what, fix)
 
-    def rights(self) -> tuple[Rights, tuple[Problem, ...]]:
+    def rights(self) -> tuple[Rights, tuple[Notice, ...]]:
         """Who may do what; if any of it cannot be understood, nothing is allowed."""
         try:
             claims = {name: self.claim(name) for name in RIGHTS_FIELDS if name.startswith("may_")}
@@ -123,13 +123,13 @@ class Fields:
     required: tuple[str, ...]
     optional: tuple[str, ...]
 
-    def unknown(self, names: frozenset[str], where: Path) -> tuple[Problem, ...]:
+    def unknown(self, names: frozenset[str], where: Path) -> tuple[Notice, ...]:
         """A remark about columns that are not read."""
         if not (strange := sorted(names - {*self.required, *self.optional})):
             return ()
         shown = ", ".join(name[:40] for name in strange[:10])
         known = ", ".join((*self.required, *self.optional))
-        return (Problem(str(where), f"columns that are not read: {shown}", f"known columns are {known}"),)
+        return (Notice(str(where), f"columns that are not read: {shown}", f"known columns are {known}"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +137,12 @@ class Records:
     """All rows of a manifest and what was wrong with it as a whole."""
 
     rows: tuple[Record, ...]
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[Notice, ...] = ()
 
 
 def csv_records(path: Path, fields: Fields) -> Records:
     rows: list[Record] = []
-    problems: list[Problem] = []
+    problems: list[Notice] = []
     with open_text(path) as file:
         lines = bounded_lines(file, path)
         first = next(lines, "")
@@ -154,7 +154,7 @@ def csv_records(path: Path, fields: Fields) -> Records:
                 where = f"{path}, line {reader.line_num}"
                 if any(cell.strip() for cell in cells[len(header) :]):
                     problem = f"{len(cells)} cells under {len(header)} columns"
-                    problems.append(Problem(where, problem, "correct the row"))
+                    problems.append(Notice(where, problem, "correct the row"))
                 elif len(rows) >= _MAX_ROWS:
                     raise FormatError(path, f"has more than {_MAX_ROWS} rows", "split it into several folders")
                 elif any(cell.strip() for cell in cells):
@@ -170,22 +170,22 @@ def json_records(path: Path, content: Mapping[str, object], key: str, fields: Fi
     if not isinstance(values, list):
         raise FormatError(path, f"{key!r} is not a list", "write the manifest again")
     rows: list[Record] = []
-    problems: list[Problem] = []
+    problems: list[Notice] = []
     for number, value in enumerate(values, start=1):
         where = f"{path}, {key} {number}"
         if isinstance(value, dict):
             rows.append(Record(where, value))
         else:
-            problems.append(Problem(where, "is not an object", "correct or remove it"))
+            problems.append(Notice(where, "is not an object", "correct or remove it"))
     names = frozenset(name for row in rows for name in row.fields)
     return Records(tuple(rows), (*fields.unknown(names, path), *problems))
 
 
-def manifest_in(folder: Path, kind: str) -> tuple[Path | None, list[Problem]]:
+def manifest_in(folder: Path, kind: str) -> tuple[Path | None, list[Notice]]:
     """The file that describes a folder, kind.json or else kind.csv, and a remark about the one that is not read."""
     there = [folder / name for name in (f"{kind}.json", f"{kind}.csv") if (folder / name).is_file()]
     fix = f"{kind}.json says it all: remove one of the two"
-    return (there[0] if there else None), [Problem(str(path), "is not read", fix) for path in there[1:]]
+    return (there[0] if there else None), [Notice(str(path), "is not read", fix) for path in there[1:]]
 
 
 def name_in_manifest(path: Path, video: Path | None) -> str:
@@ -197,7 +197,7 @@ def name_in_manifest(path: Path, video: Path | None) -> str:
     return nfc((video.parent.resolve() / video.name).relative_to(folder).as_posix())
 
 
-def nothing_usable(what: str, problems: Sequence[Problem]) -> str:
+def nothing_usable(what: str, problems: Sequence[Notice]) -> str:
     """Say that everything was left out, and why the first thing was."""
     return f"no usable {what}" + (f"; the first of {len(problems)} problems: {problems[0]}" if problems else "")
 

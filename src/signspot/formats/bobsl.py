@@ -17,9 +17,9 @@ from pathlib import Path
 from signspot.domain.recordings import Episode, Subtitle
 from signspot.domain.time import FRAME_MS, MillisSpan
 from signspot.domain.words import Vocabulary, Word, normalise
-from signspot.errors import FormatError
+from signspot.errors import FormatError, Notice
 from signspot.files.atomic import explained, refuse_existing
-from signspot.files.intake import RECORDING_SUFFIXES, Found, Oddities, Place, Problem, is_folder, read_whole, recordings
+from signspot.files.intake import RECORDING_SUFFIXES, Found, Oddities, Place, is_folder, read_whole, recordings
 from signspot.files.json import Node, parse_json, write_json
 from signspot.files.pickles.door import read_metadata
 from signspot.formats.captions import write_subtitles
@@ -394,7 +394,7 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
     own = {video_id: of_video for video_id, of_video in cues.items() if video_id in kept}
     written |= _write_subtitles(own, folder / _SUBTITLES, overwrite=overwrite) if own else {}
     complete = tuple(dataclasses.replace(each, subtitles=written.get(each.video_id)) for each in episodes)
-    odd = (Problem(str(files.annotations), line) for line in found.warnings)
+    odd = (Notice(str(files.annotations), line) for line in found.warnings)
     corpus = CorpusSource(complete, annotations, (*problems, *odd))
     try:
         write_corpus_manifest(corpus, folder / _MANIFEST, overwrite=overwrite)
@@ -402,7 +402,7 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
         fix = "keep fewer annotations: give --confidence or --vocabulary"
         raise FormatError(error.where, error.what, fix) from error
     left_out = sum(annotation.video_id not in kept for annotation in found)
-    missing = sum(not problem.is_remark for problem in problems)
+    missing = sum(problem.severity == "warning" for problem in problems)
     return ImportedCorpus(corpus=corpus, missing_videos=missing, left_out=left_out)
 
 
@@ -430,18 +430,18 @@ def _by_name(place: Place, suffixes: Collection[str]) -> dict[str, list[Found]]:
     return found
 
 
-def _episodes(splits: Mapping[str, str], place: Place, language: str) -> tuple[list[Episode], list[Problem]]:
+def _episodes(splits: Mapping[str, str], place: Place, language: str) -> tuple[list[Episode], list[Notice]]:
     files = _by_name(place, RECORDING_SUFFIXES)
     episodes: list[Episode] = []
-    problems: list[Problem] = []
+    problems: list[Notice] = []
     for video_id, split in sorted(splits.items()):
         there, _ = recordings(files.get(video_id, ()))
         if not there:
-            problems.append(Problem(video_id, "the video of this episode is not there", f"add {video_id}.mp4"))
+            problems.append(Notice(video_id, "the video of this episode is not there", f"add {video_id}.mp4"))
             continue
         if len(there) > 1:
             what = f"{len(there)} videos have this name; {there[0].name} is used"
-            problems.append(Problem(video_id, what, "remove the others", is_remark=True))
+            problems.append(Notice(video_id, what, "remove the others", severity="note"))
         episodes.append(Episode(video_id=video_id, video=there[0].path, language=language, split=split))
     return episodes, problems
 

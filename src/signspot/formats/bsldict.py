@@ -23,9 +23,9 @@ import numpy.typing as npt
 from signspot.domain.recordings import Dictionary, Entry, Rights
 from signspot.domain.time import FrameSpan, Progress
 from signspot.domain.words import Synonyms, Word, normalise
-from signspot.errors import DictionaryError, FormatError
+from signspot.errors import DictionaryError, FormatError, Notice
 from signspot.files.atomic import new_folder, refuse_folder
-from signspot.files.intake import Oddities, Problem
+from signspot.files.intake import Oddities
 from signspot.files.json import MAX_NAME, Node, write_json
 from signspot.files.pickles.door import read_metadata
 from signspot.files.tables import read_manifest
@@ -292,7 +292,7 @@ class ImportedDictionary:
     folder: Path
     dictionary: Dictionary
     missing: Mapping[str, int]  # kind of feature -> entries without it
-    problems: tuple[Problem, ...]  # what was left out, left empty or not known
+    problems: tuple[Notice, ...]  # what was left out, left empty or not known
 
     @property
     def summary(self) -> str:
@@ -320,7 +320,7 @@ def import_bsldict(
     odd = Oddities()
     released = _released_dictionary(Node(pickle, read_metadata(pickle)), odd)
     report(f"reading {pickle.name}", 1, 1)
-    records, problems = _records(released, odd, report), list[Problem]()
+    records, problems = _records(released, odd, report), list[Notice]()
     dictionary = Dictionary.of(folder.resolve().name, _entries(records, problems))
     if not len(dictionary):
         raise DictionaryError(pickle, "holds no usable entry", "get the file again")
@@ -333,7 +333,7 @@ def import_bsldict(
         _write_bsldict_records(BslDictRecords(tuple(records[row] for row in order), released.words), temporary)
         write_dictionary_manifest(dictionary, temporary / _MANIFEST)
     report(f"writing {folder.name}", 1, 1)
-    remarks = (Problem(str(pickle), line, "the rest was imported") for line in odd.lines())
+    remarks = (Notice(str(pickle), line, "the rest was imported") for line in odd.lines())
     return ImportedDictionary(
         folder=folder,
         dictionary=dictionary,
@@ -407,14 +407,14 @@ def _records(released: _Released, odd: Oddities, report: Progress) -> list[BslDi
     return records
 
 
-def _entries(records: list[BslDictRecord], problems: list[Problem]) -> list[Entry]:
+def _entries(records: list[BslDictRecord], problems: list[Notice]) -> list[Entry]:
     entries: list[Entry] = []
     variants: dict[str, dict[tuple[object, ...], int]] = {}
     for record in records:
         try:
             word = normalise(record.word)
         except ValueError as error:
-            problems.append(Problem(record.entry_id, str(error), "the entry is left out"))
+            problems.append(Notice(record.entry_id, str(error), "the entry is left out"))
             continue
         forms = variants.setdefault(word, {})
         form = forms.setdefault((record.letter, record.page, record.sign, record.version), len(forms) + 1)

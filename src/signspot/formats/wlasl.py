@@ -20,9 +20,9 @@ from pathlib import Path
 from signspot.domain.recordings import Dictionary, Entry, Rights, Signer, SignerBox
 from signspot.domain.time import FRAME_RATE
 from signspot.domain.words import normalise
-from signspot.errors import DictionaryError, FormatError
+from signspot.errors import DictionaryError, FormatError, Notice
 from signspot.files.atomic import refuse_existing
-from signspot.files.intake import NO_SUCH_FILE, Place, Problem
+from signspot.files.intake import NO_SUCH_FILE, Place
 from signspot.files.json import Node, read_json, write_json
 from signspot.files.tables import nothing_usable
 from signspot.stores.dictionary import write_dictionary_manifest
@@ -41,7 +41,7 @@ class ImportedClips:
 
     dictionary: Dictionary
     records: tuple[ClipRecord, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Notice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +75,27 @@ def list_clips(table: Path, folder: Path) -> ImportedClips | None:
     return None
 
 
-def _wlasl(table: Path) -> Iterator[_Listed | Problem]:
+def _wlasl(table: Path) -> Iterator[_Listed | Notice]:
     for group in Node(table, read_json(table)).rows():
         gloss = group.member("gloss").text()
         for node in group.member("instances").rows():
             yield _or_problem(partial(_wlasl_clip, gloss), node)
 
 
-def _msasl(table: Path) -> Iterator[_Listed | Problem]:
+def _msasl(table: Path) -> Iterator[_Listed | Notice]:
     last = table.stem.lower().rpartition("_")[2]  # the split is in the name of the file only
     split = last if last in _SPLITS else ""
     for node in Node(table, read_json(table)).rows():
         yield _or_problem(partial(_msasl_clip, split), node)
 
 
-def _or_problem(read: Callable[[Node], _Listed], node: Node) -> _Listed | Problem:
+def _or_problem(read: Callable[[Node], _Listed], node: Node) -> _Listed | Notice:
     try:
         return read(node)
     except FormatError as error:
-        return Problem(error.where, error.what, "correct or remove the row")
+        return Notice(error.where, error.what, "correct or remove the row")
     except ValueError as error:
-        return Problem(str(node.file), f"{node.place}: {error}", "correct or remove the row")
+        return Notice(str(node.file), f"{node.place}: {error}", "correct or remove the row")
 
 
 def _wlasl_clip(gloss: str, node: Node) -> _Listed:
@@ -168,7 +168,7 @@ def _four(node: Node | None) -> list[float]:
     return [0.0] * 4 if node is None or node.is_missing else [number.number() for number in node.rows(4)]
 
 
-def _imported(name: str, listed: Iterable[_Listed | Problem], folder: Path, *, overwrite: bool) -> ImportedClips:
+def _imported(name: str, listed: Iterable[_Listed | Notice], folder: Path, *, overwrite: bool) -> ImportedClips:
     for file in (_CLIPS_FILE, _MANIFEST):
         refuse_existing(folder / file, overwrite=overwrite)
     made = _listed(name, listed, folder)
@@ -178,13 +178,13 @@ def _imported(name: str, listed: Iterable[_Listed | Problem], folder: Path, *, o
     return made
 
 
-def _listed(name: str, listed: Iterable[_Listed | Problem], folder: Path) -> ImportedClips:
+def _listed(name: str, listed: Iterable[_Listed | Notice], folder: Path) -> ImportedClips:
     place = Place(folder)
     entries: dict[str, Entry] = {}
     records: dict[str, ClipRecord] = {}
-    problems: list[Problem] = []
+    problems: list[Notice] = []
     for item in listed:
-        if isinstance(item, Problem):
+        if isinstance(item, Notice):
             problems.append(item)
             continue
         try:
@@ -194,7 +194,7 @@ def _listed(name: str, listed: Iterable[_Listed | Problem], folder: Path) -> Imp
             entries[entry.entry_id], records[entry.entry_id] = entry, item.record
         except ValueError as error:
             fix = "add the clip" if str(error) == NO_SUCH_FILE else "the clip is left out"
-            problems.append(Problem(str(folder / item.file), f"{item.record.text[:40]!r}: {error}", fix))
+            problems.append(Notice(str(folder / item.file), f"{item.record.text[:40]!r}: {error}", fix))
     if not entries:
         what = nothing_usable("clip", problems)
         raise DictionaryError(folder, f"{what} of {name}", "put the clips there under their released names")

@@ -28,7 +28,7 @@ from signspot.domain.recordings import Annotation, Episode, Rights
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import Ints
 from signspot.domain.words import Word
-from signspot.errors import FormatError
+from signspot.errors import FormatError, Notice
 from signspot.evaluation.protocol import Decisions
 from signspot.files.atomic import atomic_output
 from signspot.files.intake import (
@@ -36,7 +36,6 @@ from signspot.files.intake import (
     Found,
     Listing,
     Place,
-    Problem,
     is_folder,
     is_there,
     natural,
@@ -97,7 +96,7 @@ class CorpusSource:
 
     episodes: tuple[Episode, ...]
     annotations: tuple[TimedAnnotation, ...] = ()
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Notice, ...] = field(default=())
 
 
 def placed(annotation: TimedAnnotation, axis: TimeAxis) -> Annotation:
@@ -155,7 +154,7 @@ def read_sources(sources: Sequence[Path]) -> tuple[tuple[Episode, ...], tuple[st
             continue
         corpus = read_corpus(source, may_be_empty=len(sources) > 1)
         episodes += corpus.episodes
-        remarks += [f"left out: {problem}" for problem in corpus.problems if not problem.is_remark]
+        remarks += [f"left out: {problem}" for problem in corpus.problems if problem.severity == "warning"]
         remarks += [] if corpus.episodes else [f"{source}: holds no video: it is passed over"]
     if not episodes:
         raise FormatError(", ".join(map(str, sources)), "no usable video in any of these folders", "put videos there")
@@ -173,21 +172,19 @@ def write_corpus_manifest(corpus: CorpusSource, path: Path, *, overwrite: bool =
     write_json(content, path, overwrite=overwrite)
 
 
-_Item = Episode | Problem
+_Item = Episode | Notice
 
 
-def _collected(found: Iterable[_Item], rows: Iterable[Record], problems: list[Problem]) -> CorpusSource:
+def _collected(found: Iterable[_Item], rows: Iterable[Record], problems: list[Notice]) -> CorpusSource:
     """Part episodes from problems, and give every annotation its video."""
     episodes: dict[str, Episode] = {}
     by_name: dict[str, Episode] = {}
     files: set[Path] = set()
     for item in found:
-        if isinstance(item, Problem):
+        if isinstance(item, Notice):
             problems.append(item)
         elif item.video_id in episodes or item.video in files:
-            problems.append(
-                Problem(str(item.video), f"the video {item.video_id!r} comes twice", "list each video once")
-            )
+            problems.append(Notice(str(item.video), f"the video {item.video_id!r} comes twice", "list each video once"))
         else:
             episodes[item.video_id] = by_name[item.video_id + item.video.suffix] = item
             files.add(item.video)
@@ -288,9 +285,7 @@ def _from_folder(place: Place) -> Iterator[_Item]:
         folder = waiting.pop()
         here = place.listing(folder)
         if folder is not None and folder.name.count("/") >= _MAX_DEPTH:
-            yield Problem(
-                str(folder.path), f"is more than {_MAX_DEPTH} folders deep and not read", "move its videos up"
-            )
+            yield Notice(str(folder.path), f"is more than {_MAX_DEPTH} folders deep and not read", "move its videos up")
             continue
         beside = [place.listing(inner) for inner in here.folders if _is_subtitles(inner)]
         yield from here.problems
@@ -317,15 +312,13 @@ def _episodes_in(here: Listing, beside: list[Listing], others: list[Found]) -> I
         if file.suffix in SUBTITLE_SUFFIXES and stem in names:
             subtitles.setdefault(stem, []).append(file)
         elif file.suffix in SUBTITLE_SUFFIXES and file.suffix != ".xml":
-            yield Problem(str(file.path), "subtitles without a video", "give them the name of their video")
+            yield Notice(str(file.path), "subtitles without a video", "give them the name of their video")
         elif file.name != "annotations.csv":
             others.append(file)
     for video in videos:
         own = subtitles.get(video.last_name) or subtitles.get(video.stem, [])
         if len(own) > 1:
-            yield Problem(
-                str(video.path), f"{len(own)} subtitle files; {own[0].path.name} is used", "remove the others"
-            )
+            yield Notice(str(video.path), f"{len(own)} subtitle files; {own[0].path.name} is used", "remove the others")
         yield Episode(video_id=_video_id(video.name, short), video=video.path, subtitles=own[0].path if own else None)
 
 

@@ -31,14 +31,13 @@ from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import EntryVectors, FloatArray
 from signspot.domain.words import Word, normalise
-from signspot.errors import DictionaryError, FormatError
+from signspot.errors import DictionaryError, FormatError, Notice
 from signspot.files.arrays import Arrays, ArraysKind, read_arrays, write_arrays
 from signspot.files.atomic import atomic_output
 from signspot.files.intake import (
     RECORDING_SUFFIXES,
     Found,
     Place,
-    Problem,
     is_folder,
     is_there,
     nfc,
@@ -82,7 +81,7 @@ class DictionarySource:
     """A dictionary and what had to be left out of it."""
 
     dictionary: Dictionary
-    problems: tuple[Problem, ...]
+    problems: tuple[Notice, ...]
 
 
 def read_dictionary(path: Path) -> DictionarySource:
@@ -129,20 +128,20 @@ def dictionary_table(dictionary: Dictionary, path: Path) -> bytes:
     return csv_bytes(columns, ([_cell(row.get(name, "")) for name in columns] for row in rows))
 
 
-_Item = Entry | Problem
+_Item = Entry | Notice
 
 
-def _unique(items: Iterable[_Item]) -> tuple[list[Entry], list[Problem]]:
+def _unique(items: Iterable[_Item]) -> tuple[list[Entry], list[Notice]]:
     """Part entries from problems; of entries with the same id, or the same file and word, only the first counts.
 
     One clip may show several words: its later entries have the word in their id.
     """
     entries: list[Entry] = []
-    problems: list[Problem] = []
+    problems: list[Notice] = []
     seen: set[str] = set()
     files: set[str] = set()
     for item in items:
-        if isinstance(item, Problem):
+        if isinstance(item, Notice):
             problems.append(item)
             continue
         file = f"file {nfc(str(item.video))}" if item.video else ""
@@ -151,7 +150,7 @@ def _unique(items: Iterable[_Item]) -> tuple[list[Entry], list[Problem]]:
         same = {f"id {item.entry_id}"} | ({f"{file} {item.word}"} if file else set())
         if twice := same & seen:
             where = str(item.video or item.entry_id)
-            problems.append(Problem(where, f"the {min(twice)} comes twice", "list each clip once"))
+            problems.append(Notice(where, f"the {min(twice)} comes twice", "list each clip once"))
         else:
             entries.append(item)
             seen |= same
@@ -171,11 +170,11 @@ def _from_folder(place: Place) -> Iterator[_Item]:
         others += left
         yield from inside.problems
         yield from (
-            Problem(str(deeper.path), "is too deep and not read", "move its clips up") for deeper in inside.folders
+            Notice(str(deeper.path), "is too deep and not read", "move its clips up") for deeper in inside.folders
         )
         yield from (_clip(file, text, variant or _word_and_variant(file.stem)[1]) for file in clips)
         if not clips:
-            yield Problem(str(folder.path), "holds no videos", "put clips of the word there, or remove it")
+            yield Notice(str(folder.path), "holds no videos", "put clips of the word there, or remove it")
     yield from unread(others, place.root)
 
 
@@ -194,7 +193,7 @@ def _clip(file: Found, text: str, variant: str) -> _Item:
     try:
         return Entry(entry_id=file.name, word=normalise(text), variant=variant, video=file.path)
     except ValueError as error:
-        return Problem(str(file.path), str(error), _FIX_WORD)
+        return Notice(str(file.path), str(error), _FIX_WORD)
 
 
 def _from_csv(path: Path) -> Iterator[_Item]:

@@ -34,7 +34,7 @@ from safetensors import SafetensorError, safe_open
 
 from signspot.domain.time import Progress, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, FloatArray, Vectors, WindowGrid
-from signspot.errors import EnvironmentProblem, InputError, SignspotError, one_line, readable_size
+from signspot.errors import EnvironmentProblem, InputError, Notice, SignspotError, one_line, readable_size
 from signspot.files.atomic import (
     NETWORK_FILE_SYSTEMS,
     atomic_output,
@@ -728,15 +728,6 @@ class StoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """Something `verify` found wrong."""
-
-    where: Path
-    what: str
-    fix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Unfinished:
     """Rows of a track whose computation was cut short."""
 
@@ -1041,15 +1032,15 @@ class FeatureStore:
         names = self._catalogue.model_names()
         return Kept(self.entries(), self._catalogue.entries(), unfinished, names)
 
-    def verify(self, progress: Progress | None = None) -> tuple[Problem, ...]:
+    def verify(self, progress: Progress | None = None) -> tuple[Notice, ...]:
         """Read everything and report what is damaged; nothing is changed."""
-        catalogue = self._folder / _CATALOGUE
-        problems = [Problem(catalogue, fault, _NEW_CATALOGUE) for fault in self._catalogue.faults()]
+        catalogue = str(self._folder / _CATALOGUE)
+        problems = [Notice(catalogue, fault, _NEW_CATALOGUE) for fault in self._catalogue.faults()]
         for fingerprint in dict.fromkeys(entry.fingerprint for entry in self._catalogue.entries()):
             for key, content in self._catalogue.entry_vectors(fingerprint, None):
                 if content is None:
                     what = f"the stored vector of the dictionary clip {key.name} is damaged"
-                    problems.append(Problem(catalogue, what, _computed_again(key.media_sha256)))
+                    problems.append(Notice(catalogue, what, _computed_again(key.media_sha256)))
         stored_tracks = self.entries()
         for number, stored in enumerate(stored_tracks):
             again = _computed_again(stored.key.media_sha256)
@@ -1057,9 +1048,9 @@ class FeatureStore:
                 verify_shard(self._path(stored), stored)
                 open_shard(self._path(stored), stored)
             except DamagedShard as damage:
-                problems.append(Problem(self._path(stored), str(damage), again))
+                problems.append(Notice(str(self._path(stored)), str(damage), again))
             except EnvironmentProblem as problem:
-                problems.append(Problem(self._path(stored), problem.what, problem.fix))
+                problems.append(Notice(str(self._path(stored)), problem.what, problem.fix))
             if progress is not None:
                 progress("checking vectors", number + 1, len(stored_tracks))
         return tuple(problems)

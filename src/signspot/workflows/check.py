@@ -14,9 +14,9 @@ from signspot.domain.tracks import CLIP_LENGTH, FrameShape
 from signspot.domain.words import Word
 from signspot.embedding.landmarks import landmark_file_of, strange_length
 from signspot.embedding.model import Reading
-from signspot.errors import InputError, SignspotError
+from signspot.errors import InputError, Notice, SignspotError
 from signspot.files.atomic import refuse_existing
-from signspot.files.intake import NO_SUCH_FILE, Problem
+from signspot.files.intake import NO_SUCH_FILE
 from signspot.formats.bobsl import ReleasedCorpus
 from signspot.formats.bobsl import import_corpus as import_released
 from signspot.formats.bsldict import import_bsldict
@@ -46,17 +46,17 @@ class Check:
 
     name: str
     counts: tuple[tuple[str, int], ...]  # (what, how many), in the order to show
-    problems: tuple[Problem, ...]  # what cannot be used
-    remarks: tuple[Problem, ...] = ()  # what can be used, but should be known
+    problems: tuple[Notice, ...]  # what cannot be used
+    remarks: tuple[Notice, ...] = ()  # what can be used, but should be known
     words: tuple[tuple[Word, int], ...] = ()  # the usable words of a dictionary and how many entries each has
     listed: Path | None = None  # the file that lists all problems, if one was written
 
     @classmethod
-    def of(cls, name: str, counts: tuple[tuple[str, int], ...], found: Iterable[Problem]) -> Check:
+    def of(cls, name: str, counts: tuple[tuple[str, int], ...], found: Iterable[Notice]) -> Check:
         """Part what cannot be used from what should be known."""
         all_found = tuple(found)
-        problems = tuple(problem for problem in all_found if not problem.is_remark)
-        return cls(name, counts, problems, tuple(problem for problem in all_found if problem.is_remark))
+        problems = tuple(problem for problem in all_found if problem.severity == "warning")
+        return cls(name, counts, problems, tuple(problem for problem in all_found if problem.severity == "note"))
 
 
 def check_dictionary(path: Path | str, options: CheckOptions = CheckOptions()) -> Check:
@@ -67,7 +67,7 @@ def check_dictionary(path: Path | str, options: CheckOptions = CheckOptions()) -
     for done, entry in enumerate(source.dictionary, start=1):
         found = _video_problems(entry.video, options) if entry.video is not None else []
         problems += found
-        if all(problem.is_remark for problem in found):
+        if all(problem.severity == "note" for problem in found):
             usable.append(entry)
         options.reading.progress("checking clips", done, len(source.dictionary))
     counts = (
@@ -93,7 +93,7 @@ def check_corpus(path: Path | str, options: CheckOptions = CheckOptions()) -> Ch
         problems += found + of_subtitles
         cues += n_cues
         subtitled += n_cues > 0
-        if all(problem.is_remark for problem in found):
+        if all(problem.severity == "note" for problem in found):
             usable.append(episode)
         options.reading.progress("checking videos", done, len(source.episodes))
     counts = (
@@ -112,12 +112,12 @@ def _with_landmarks(videos: Iterable[Path | None]) -> int:
     return sum(video is not None and landmark_file_of(video) is not None for video in videos)
 
 
-def _video_problems(video: Path, options: CheckOptions) -> list[Problem]:
+def _video_problems(video: Path, options: CheckOptions) -> list[Notice]:
     """What makes a video, or the landmarks beside it, unusable, and what should be known about them."""
     return _picture_problems(video, options) + _landmark_problems(video, options)
 
 
-def _landmark_problems(video: Path, options: CheckOptions) -> list[Problem]:
+def _landmark_problems(video: Path, options: CheckOptions) -> list[Notice]:
     """Of the landmarks beside a video: a model that sees landmarks takes them for it."""
     file = landmark_file_of(video)
     if file is None or file == video:
@@ -125,11 +125,11 @@ def _landmark_problems(video: Path, options: CheckOptions) -> list[Problem]:
     try:
         strange = strange_length(video, read_pose(file), isolated=options.reading.isolated)
     except SignspotError as error:
-        return [Problem(error.where, error.what, error.fix)]
-    return [Problem(str(video), remark, is_remark=True) for remark in strange]
+        return [error.notice()]
+    return [Notice(str(video), remark, severity="note") for remark in strange]
 
 
-def _picture_problems(video: Path, options: CheckOptions) -> list[Problem]:
+def _picture_problems(video: Path, options: CheckOptions) -> list[Notice]:
     try:
         if video.suffix.lower() == POSE_SUFFIX:
             read_pose(video)
@@ -140,24 +140,24 @@ def _picture_problems(video: Path, options: CheckOptions) -> list[Problem]:
                     return []
             report = reader.report
     except SignspotError as error:
-        return [Problem(error.where, error.what, error.fix)]
+        return [error.notice()]
     if report.partial:
         fix = "the rest cannot be read: get a complete copy"
-        return [Problem(str(video), "; ".join((report.partial, *report.warnings)), fix, is_remark=True)]
-    return [Problem(str(video), warning, is_remark=True) for warning in report.warnings]
+        return [Notice(str(video), "; ".join((report.partial, *report.warnings)), fix, severity="note")]
+    return [Notice(str(video), warning, severity="note") for warning in report.warnings]
 
 
-def _subtitle_problems(episode: Episode, options: CheckOptions) -> tuple[list[Problem], int]:
+def _subtitle_problems(episode: Episode, options: CheckOptions) -> tuple[list[Notice], int]:
     """What makes a subtitle file unusable or should be known about it, and how many cues it has."""
     if episode.subtitles is None:
-        return [Problem(str(episode.video), "has no subtitles", is_remark=True)], 0
+        return [Notice(str(episode.video), "has no subtitles", severity="note")], 0
     try:
         read = read_subtitles(episode.subtitles)
     except SignspotError as error:
-        return [Problem(error.where, error.what, error.fix)], 0
+        return [error.notice()], 0
     length_ms = claimed_ms(episode.video, isolated=options.reading.isolated)
     late = () if length_ms is None else late_subtitles(read.subtitles, length_ms)
-    remarks = [Problem(str(episode.subtitles), warning, is_remark=True) for warning in (*read.warnings, *late)]
+    remarks = [Notice(str(episode.subtitles), warning, severity="note") for warning in (*read.warnings, *late)]
     return remarks, len(read.subtitles)
 
 
@@ -209,7 +209,7 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
     return replace(found, listed=listed if corpus.problems else None)
 
 
-def _check(dictionary: Dictionary, problems: tuple[Problem, ...], missing: Mapping[str, int]) -> Check:
+def _check(dictionary: Dictionary, problems: tuple[Notice, ...], missing: Mapping[str, int]) -> Check:
     counts = [
         ("words", len(dictionary.by_word)),
         ("entries", len(dictionary)),

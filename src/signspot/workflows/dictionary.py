@@ -28,12 +28,12 @@ from signspot.errors import (
     EnvironmentProblem,
     FormatError,
     InputError,
+    Notice,
     OutputExists,
     VideoError,
 )
 from signspot.figures.sheets import SheetRow, contact_sheet
 from signspot.files.atomic import atomic_output, explained, names_in
-from signspot.files.intake import Problem
 from signspot.files.json import Node, write_json
 from signspot.files.pages import Card, DictionaryPage, write_page
 from signspot.files.tables import read_manifest, write_csv
@@ -76,8 +76,8 @@ class Build:
     frames: int  # of all clips
     kept_frames: int
     duplicates: tuple[Duplicate, ...]
-    problems: tuple[Problem, ...]  # what was left out
-    remarks: tuple[Problem, ...]  # what was taken but should be known
+    problems: tuple[Notice, ...]  # what was left out
+    remarks: tuple[Notice, ...]  # what was taken but should be known
     face_groups: int | None = None  # how many the page shows; None: nobody asked for them
 
 
@@ -117,7 +117,7 @@ class _Run:
 
     target: BuildFolder
     options: BuildOptions
-    problems: list[Problem]
+    problems: list[Notice]
     finished: list[BuiltClip] = field(default_factory=list)
     without_clip: list[Entry] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
@@ -158,7 +158,7 @@ class _Run:
         """Bring one entry into the dictionary, or note why not."""
         if entry.video is None:
             self.without_clip.append(entry)
-            self.problems.append(Problem(entry.entry_id, _FEATURES_ONLY, "add the clip", is_remark=True))
+            self.problems.append(Notice(entry.entry_id, _FEATURES_ONLY, "add the clip", severity="note"))
             return
         try:
             sha256 = self._digest(entry.video)
@@ -166,14 +166,14 @@ class _Run:
                 return
             found = self._stored(entry, entry.video, sha256)
         except VideoError as error:
-            self.problems.append(Problem(error.where, error.what, error.fix))
+            self.problems.append(error.notice())
             return
         if found is None:
             return
         self._by_content.setdefault(sha256, []).append(entry)
         self.finished.append(found)
         for remark in found.facts.remarks:
-            self.problems.append(Problem(str(entry.video), remark, is_remark=True))
+            self.problems.append(Notice(str(entry.video), remark, severity="note"))
         if len(self.finished) % _SAVE_EVERY == 0 and not self.target.was_finished:
             self.target.save([one.entry for one in self.finished], finished=False)
 
@@ -198,7 +198,7 @@ class _Run:
         outcome = next(self.read)
         if outcome.failure is not None or outcome.result is None:
             if (error := outcome.failure) is not None:
-                self.problems.append(Problem(error.where, error.what, error.fix))
+                self.problems.append(error.notice())
             return None
         self.target.add(video, slot, outcome.result)
         return _finished(entry, slot, slot.stored() or outcome.result.facts)
@@ -285,13 +285,13 @@ def _face_groups(run: _Run, faces: FaceReader) -> list[int | None]:
     return face_groups(looks)
 
 
-def _leftover(target: BuildFolder, entries: list[Entry]) -> list[Problem]:
+def _leftover(target: BuildFolder, entries: list[Entry]) -> list[Notice]:
     """A remark about clips of earlier runs that the source no longer lists; they are never removed unasked."""
     names = target.unlisted(entries)
     if not names:
         return []
     what = f"{len(names)} clips of earlier runs are no longer listed, such as {names[0]}"
-    return [Problem(str(target.root), what, "remove them by hand if they are not wanted", is_remark=True)]
+    return [Notice(str(target.root), what, "remove them by hand if they are not wanted", severity="note")]
 
 
 def _build(run: _Run, duplicates: list[Duplicate]) -> Build:
@@ -309,8 +309,8 @@ def _build(run: _Run, duplicates: list[Duplicate]) -> Build:
         frames=sum(one.facts.n_frames for one in run.finished),
         kept_frames=sum(len(one.facts.kept) for one in run.finished),
         duplicates=tuple(duplicates),
-        problems=tuple(problem for problem in run.problems if not problem.is_remark),
-        remarks=tuple(problem for problem in run.problems if problem.is_remark),
+        problems=tuple(problem for problem in run.problems if problem.severity == "warning"),
+        remarks=tuple(problem for problem in run.problems if problem.severity == "note"),
         face_groups=len({one.face_group for one in run.finished} - {None}) if run.options.signers_by_face else None,
     )
 
@@ -611,12 +611,12 @@ class Sheets:
     folder: Path
     finished: Sequence[BuiltClip]
     duplicates: Sequence[Duplicate]
-    problems: Sequence[Problem]
+    problems: Sequence[Notice]
 
 
-def write_problems(problems: Iterable[Problem], path: Path, *, overwrite: bool = False) -> None:
+def write_problems(problems: Iterable[Notice], path: Path, *, overwrite: bool = False) -> None:
     """Write the list of what was left out or is odd."""
-    rows = ((p.where, p.what, p.fix, "no" if p.is_remark else "yes") for p in problems)
+    rows = ((p.where, p.what, p.fix, "no" if p.severity == "note" else "yes") for p in problems)
     write_csv(("file", "reason", "what_to_do", "left_out"), rows, path, overwrite=overwrite)
 
 

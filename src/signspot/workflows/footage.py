@@ -106,7 +106,7 @@ def prepare_search(request: FootageRequest) -> FootageSearch:
     calibration = calibration_for(opened.model, request.calibration, opened.name)
     options = replace(request.options, reading=opened.reading, calibration=calibration)
     query, remarks = prepare([request.word], source.dictionary, opened.model, options)
-    left_out = tuple(f"{LEFT_OUT}{problem}" for problem in source.problems if not problem.is_remark)
+    left_out = tuple(f"{LEFT_OUT}{problem}" for problem in source.problems if problem.severity == "warning")
     return FootageSearch(episodes, query, opened.model, options, opened.remarks + left_out + problems + remarks)
 
 
@@ -128,7 +128,7 @@ def _episodes(request: FootageRequest) -> tuple[tuple[Episode, ...], tuple[str, 
     if request.subtitles is not None:
         raise InputError(request.subtitles, "a corpus knows its own subtitles", "leave --subtitles out")
     found = read_corpus(source)
-    problems = tuple(f"left out: {problem}" for problem in found.problems if not problem.is_remark)
+    problems = tuple(f"left out: {problem}" for problem in found.problems if problem.severity == "warning")
     if not found.episodes:
         raise InputError(source, "holds no videos", "name a video, or a folder of videos")
     return found.episodes, problems

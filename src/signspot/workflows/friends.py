@@ -69,7 +69,7 @@ def compare_dictionaries(request: FriendsRequest) -> Comparison:
     # Whatever is usual, signs that the model itself does not call alike have no common form.
     options = replace(request.options or usual_options(opened.name), least_cosine=opened.model.threshold)
     pairs = friends(gallery, other, options)
-    problems = tuple(f"left out: {p}" for source in sources for p in source.problems if not p.is_remark)
+    problems = tuple(f"left out: {p}" for source in sources for p in source.problems if p.severity == "warning")
     remarks = problems + opened.remarks + _too_few(first, second, options) + said + said_of_other
     shared = len(set(first.by_word) & set(second.by_word))
     return Comparison(first, second, pairs, shared, f"by one vector of {opened.name} for each clip", remarks)

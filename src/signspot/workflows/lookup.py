@@ -102,7 +102,7 @@ def lookup_file(request: LookupRequest) -> Lookup:
     options = replace(request.options, reading=opened.reading)
     found = lookup(request.recording, dictionary=dictionary, model=opened.model, options=options)
     problems = () if source is None else source.problems
-    left_out = (f"{LEFT_OUT}{problem}" for problem in problems if not problem.is_remark)
+    left_out = (f"{LEFT_OUT}{problem}" for problem in problems if problem.severity == "warning")
     return replace(found, warnings=(*opened.remarks, *left_out, *found.warnings))
 
 

@@ -285,7 +285,7 @@ def read_mined(path: Path) -> tuple[MinedExample, ...]:
     """Read a table again, as a spreadsheet may have left it."""
     found: list[MinedExample] = []
     records = csv_records(path, _FIELDS)
-    serious = [problem for problem in records.problems if not problem.is_remark]
+    serious = [problem for problem in records.problems if problem.severity == "warning"]
     if serious:
         raise FormatError(serious[0].where, serious[0].what, serious[0].fix)
     for row in records.rows:

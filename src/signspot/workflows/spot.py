@@ -203,7 +203,7 @@ def wanted_signs(dictionary: Path | None, clips: Sequence[Path], words: Sequence
         raise InputError(words[0], "a word is looked up in a dictionary", "name one with --dictionary")
     source = None if dictionary is None else read_dictionary(dictionary)
     known = () if source is None else tuple(source.dictionary)
-    problems = [] if source is None else [one for one in source.problems if not one.is_remark]
+    problems = [] if source is None else [one for one in source.problems if one.severity == "warning"]
     said = tuple(f"{LEFT_OUT}{problem}" for problem in problems)
     if not clips:
         return WantedSigns(Dictionary.of("", ()) if source is None else source.dictionary, tuple(words), said)

@@ -203,7 +203,7 @@ def _unusable(corpus: CorpusSource) -> tuple[Outcome, ...]:
     return tuple(
         Outcome(Path(problem.where), failure=InputError(problem.where, problem.what, problem.fix))
         for problem in corpus.problems
-        if not problem.is_remark
+        if problem.severity == "warning"
     )
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from signspot.domain.time import Progress
 from signspot.domain.tracks import LANDMARK_DIM
-from signspot.errors import InputError, one_line
+from signspot.errors import InputError, Notice, one_line
 from signspot.files.intake import is_there
 from signspot.formats.pose import landmarks_beside
 from signspot.media.video import media_sha256
-from signspot.stores.features import DamagedCatalogue, FeatureStore, Kept, Problem, StoredTrack, is_store, open_store
+from signspot.stores.features import DamagedCatalogue, FeatureStore, Kept, StoredTrack, is_store, open_store
 
 SHORT = 12  # digits of a sha256 on the screen
 _DIGITS = re.compile("[0-9a-f]{8,64}")
@@ -46,7 +46,7 @@ class Verified:
     """What a store holds, and what of it is damaged."""
 
     kept: Kept
-    problems: tuple[Problem, ...]
+    problems: tuple[Notice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ def verify_store(folder: Path, progress: Progress | None = None) -> Verified:
         with _opened(folder) as store:
             if store is None:
                 return Verified(Kept(), ())
-            lost = tuple(Problem(folder, warning) for warning in store.warnings)  # of a catalogue made anew
+            lost = tuple(Notice(str(folder), warning) for warning in store.warnings)  # of a catalogue made anew
             return Verified(store.kept(), (*lost, *store.verify(progress)))
     except DamagedCatalogue as damage:
-        return Verified(Kept(), (Problem(Path(damage.where), damage.what, damage.fix),))
+        return Verified(Kept(), (damage.notice(),))
 
 
 def recordings(kept: Kept) -> tuple[StoredTrack, ...]:

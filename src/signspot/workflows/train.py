@@ -20,9 +20,8 @@ from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
 from signspot.embedding.entries import embed_entries
 from signspot.embedding.model import Embeds, Reading
 from signspot.embedding.zoo import trunk_fingerprints
-from signspot.errors import DictionaryError, FormatError, InputError
+from signspot.errors import DictionaryError, FormatError, InputError, Notice
 from signspot.files.atomic import refuse_existing
-from signspot.files.intake import Problem
 from signspot.formats.bsldict import RECORDS_FILE, read_bsldict_records, sign_synonyms
 from signspot.interrupts import at_interruption, undisturbed
 from signspot.learning.clips import (
@@ -368,7 +367,7 @@ def _listed(request: TrunkRun, config: TrunkRunConfig, frames: FrameSource, prog
 def _annotated(corpus: Path, frames: FrameSource, left_out: Counter[str], progress: Progress) -> Iterator[Episode]:
     """The episodes with their annotations on frames; a video is only opened where an annotation has a time instead."""
     source = read_corpus(corpus)
-    left_out.update(problem.what for problem in source.problems if not problem.is_remark)
+    left_out.update(problem.what for problem in source.problems if problem.severity == "warning")
     marks: dict[str, list[TimedAnnotation]] = defaultdict(list)
     for mark in source.annotations:
         marks[mark.video_id].append(mark)
@@ -466,7 +465,7 @@ class MadeMaterial:
     material: Material
     n_annotations: int
     left_out: tuple[tuple[str, int], ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[Notice, ...]
     rights: tuple[Rights, ...] = ()  # of the videos and clips that are used
 
     def lines(self) -> tuple[str, ...]:
@@ -557,7 +556,7 @@ class _Videos:
         self.passages: list[tuple[LabelledPassage, ...]] = []
         self.rights: list[Rights] = []  # of the videos with passages
         self.left_out: Counter[str] = Counter()
-        self.problems: list[Problem] = []
+        self.problems: list[Notice] = []
 
     def tracks(self) -> Sequence[Vectors]:
         """The rows of the videos that have passages."""
@@ -574,7 +573,7 @@ class _Videos:
             self._add(episode, marks)
         except InputError as error:
             self.left_out["its video or its subtitles cannot be used"] += len(marks)
-            self.problems.append(Problem(error.where, error.what, error.fix))
+            self.problems.append(error.notice())
 
     def _reason_against(self, episode: Episode) -> str:
         if self._options.split and episode.split != self._options.split:
@@ -589,10 +588,10 @@ class _Videos:
         if not known or episode.subtitles is None:
             return
         subtitles = read_subtitles(episode.subtitles, self._options.subtitles)
-        self.problems += [Problem(str(subtitles.path), warning, is_remark=True) for warning in subtitles.warnings]
+        self.problems += [Notice(str(subtitles.path), warning, severity="note") for warning in subtitles.warnings]
         made = self._sources.trunk.track(episode, self._options.reading)
         if made.remarks.partial:
-            self.problems.append(Problem(str(episode.video), made.remarks.partial, is_remark=True))
+            self.problems.append(Notice(str(episode.video), made.remarks.partial, severity="note"))
         annotations = self._placed(known, made.track.axis)
         footage = Footage(episode.video_id, made.track.axis, subtitles.subtitles, annotations)
         found = labelled_passages(footage, self._vocabulary, self._options.passages)
@@ -638,24 +637,24 @@ class _StoredTracks(Sequence[Vectors]):
 
 
 def _entries(
-    sources: MaterialSources, options: MaterialOptions, problems: list[Problem]
+    sources: MaterialSources, options: MaterialOptions, problems: list[Notice]
 ) -> tuple[tuple[Entry, ...], FloatArray]:
     """The entries that have a vector of the trunk, and the vectors: (n, trunk dim)."""
     forbidden = [entry for entry in sources.dictionary if is_forbidden(entry.rights, options.today)]
     allowed = [entry for entry in sources.dictionary if not is_forbidden(entry.rights, options.today)]
     made = embed_entries(allowed, sources.trunk, options.reading)
-    problems += [Problem(error.where, error.what, error.fix) for _, error in made.failures]
-    problems += [Problem(one.entry_id, "may not be used for training", "it is left out") for one in forbidden]
+    problems += [error.notice() for _, error in made.failures]
+    problems += [Notice(one.entry_id, "may not be used for training", "it is left out") for one in forbidden]
     if not made.entries:
         what = f"none of its {len(sources.dictionary)} entries can be used; the first problem: {problems[-1].what}"
         raise DictionaryError(sources.dictionary.name, what, "check its clips and their rights")
-    problems += [Problem(remark, "", is_remark=True) for remark in made.stored_remarks]
+    problems += [Notice(remark, "", severity="note") for remark in made.stored_remarks]
     return made.entries, made.vectors[:, 0]
 
 
-def _counted(problems: Iterable[Problem]) -> Iterator[str]:
+def _counted(problems: Iterable[Notice]) -> Iterator[str]:
     """One line for each kind of problem, however often it came."""
-    by_kind: dict[tuple[str, str], list[Problem]] = defaultdict(list)
+    by_kind: dict[tuple[str, str], list[Notice]] = defaultdict(list)
     for problem in problems:
         by_kind[problem.what, problem.fix].append(problem)
     for alike in by_kind.values():
