@@ -718,7 +718,7 @@ def form_gallery(dictionary: Dictionary, reading: Reading = Reading()) -> tuple[
             try:
                 usable.append((entry, _parts(entry, reading, store)))
             except (VideoError, FormatError) as error:
-                left_out.append(f"{LEFT_OUT}{error}")
+                left_out.append(f"{LEFT_OUT}: {error}")
             reading.progress(f"reading {dictionary.name}", number, len(dictionary))
     if not usable:
         raise DictionaryError(dictionary.name, "none of its clips can be read", left_out[0] if left_out else "")

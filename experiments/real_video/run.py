@@ -71,7 +71,7 @@ def spotted(
         for clip in aslearn.clips
     ]
     dictionary = Dictionary.of("words", entries)
-    query, _ = prepare([entry.word for entry in entries], dictionary, model)
+    query = prepare([entry.word for entry in entries], dictionary, model)
     number = {each.word: place for place, each in enumerate(query.words)}
     words = [[number[word] for word in sentence.words] for sentence in aslearn.sentences]
     best, peak, likely, placed = [], [], [], []
@@ -123,7 +123,7 @@ def wlasl_gallery(clips: Sequence[LandmarkClip], model: Model, folder: Path) -> 
     for clip in known:
         video = as_file(clip.points, clip.seconds, folder / f"entry-{clip.clip_id}.pose")
         entries.append(Entry(entry_id=clip.clip_id, word=clip.word, video=video))
-    return embed_gallery(Dictionary.of("wlasl300", entries), model, Reading())[0]
+    return embed_gallery(Dictionary.of("wlasl300", entries), model, Reading())
 
 
 def rank_of(recording: Path, word: Word, model: Model, gallery: Gallery) -> int:

@@ -17,7 +17,7 @@ What does not stop the work is a Notice. Every message is one line: which file, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -53,6 +53,20 @@ class Notice:
 
     def __str__(self) -> str:
         return one_line(": ".join(part for part in (self.where, self.what, self.fix) if part))
+
+
+Notify = Callable[[Notice], None]
+
+
+def unheard(notice: Notice) -> None:
+    """Where nobody wants to know."""
+
+
+def notify_left_out(problems: Iterable[Notice], notify: Notify, of: str = "left out") -> None:
+    """Say what is missing from the result; notes are for the commands that check."""
+    for problem in problems:
+        if problem.severity == "warning":
+            notify(Notice(of, str(problem)))
 
 
 class SignspotError(Exception):

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 from rich.progress import Progress
 
-from signspot.cli.console import PaceColumn
+from signspot.cli.console import PaceColumn, progress_bars
+from signspot.errors import InputError, Notice
 
 
 @pytest.mark.parametrize(
@@ -18,3 +21,24 @@ def test_the_pace_is_what_is_done_in_a_second(windows_per_second: float, shown: 
         now = float(second)
         bars.update(task, completed=second * windows_per_second)
     assert PaceColumn().render(bars.tasks[0]).plain == shown
+
+
+def test_what_was_noticed_is_said_once_before_the_next_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress_bars() as bars:
+        bars.notify(Notice("a.mp4", "is\ndark"))
+        assert capsys.readouterr().err == ""
+        bars.clear()
+        assert capsys.readouterr().err == "signspot: a.mp4: is\\ndark\n"
+        bars("reading", 1, 2)
+        bars.notify(Notice("", "b"))
+    assert capsys.readouterr().err.endswith("signspot: b\n") and bars.warnings == ["a.mp4: is\\ndark", "b"]
+
+
+def test_an_error_is_the_only_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError), progress_bars() as bars:
+        bars.notify(Notice("a.mp4", "is dark"))
+        raise InputError("b.mp4", "no such file")
+    assert capsys.readouterr().err == ""

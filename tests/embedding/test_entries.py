@@ -134,9 +134,13 @@ def test_entries_that_fail_are_noted_and_tried_again(tmp_path: Path, signed: tup
     gone = replace(signed[0], entry_id="gone", video=tmp_path / "gone.pose")
     counting = Counting(random_model())
     for _ in range(2):
-        made = embed_entries([gone, *signed], counting, replace(HERE, store=tmp_path))
+        reading, said = replace(HERE, store=tmp_path).collecting()
+        made = embed_entries([gone, *signed], counting, reading)
         assert made.entries == signed and [entry.entry_id for entry, _ in made.failures] == ["gone"]
-        assert made.remarks[0].startswith("left out of the dictionary: ") and "gone.pose" in made.remarks[0]
+        made.notify(reading)
+        assert [str(one).startswith("left out of the dictionary: ") and "gone.pose" in one.what for one in said] == [
+            True
+        ]
     assert counting.asked["gone"] == 2
 
 
@@ -154,16 +158,18 @@ def test_progress_counts_all_entries_also_those_that_fail_or_are_known(
 
 def test_a_query_has_a_row_for_every_view_of_every_entry(noisy: tuple[Entry, ...]) -> None:
     dictionary = Dictionary.of("d", [*noisy, replace(noisy[0], entry_id="apple2")])
-    query, remarks = embed_query([Word("apple")], dictionary, ColourModel(), HERE, Views(mirror=True))
+    reading, said = HERE.collecting()
+    query = embed_query([Word("apple")], dictionary, ColourModel(), reading, Views(mirror=True))
     (apple,) = query.words
     assert query.n_views == 2 and [entry.entry_id for entry in apple.entries] == ["apple", "apple", "apple2", "apple2"]
-    assert apple.vectors.shape == (4, 3) and apple.fingerprint == ColourModel().fingerprint and remarks == ()
+    assert apple.vectors.shape == (4, 3) and apple.fingerprint == ColourModel().fingerprint and said == []
 
 
 def test_speeds_that_a_landmark_model_does_not_need_are_named(signed: tuple[Entry, ...]) -> None:
     model: LandmarkModel = random_model()
-    query, remarks = embed_query([Word("bread")], Dictionary.of("d", signed), model, HERE, Views(rates=(0.7,)))
-    assert query.n_views == 1 and "--rates changes nothing" in remarks[0] and model.name in remarks[0]
+    reading, said = HERE.collecting()
+    query = embed_query([Word("bread")], Dictionary.of("d", signed), model, reading, Views(rates=(0.7,)))
+    assert query.n_views == 1 and "--rates changes nothing" in str(said[0]) and model.name in str(said[0])
 
 
 def test_a_word_or_a_dictionary_without_a_usable_clip_says_why(signed: tuple[Entry, ...]) -> None:
@@ -176,8 +182,9 @@ def test_a_word_or_a_dictionary_without_a_usable_clip_says_why(signed: tuple[Ent
 
 def test_a_gallery_has_the_plain_view_of_every_entry(signed: tuple[Entry, ...]) -> None:
     model = load_model("landmark-v1")
-    gallery, remarks = embed_gallery(Dictionary.of("d", signed), model, HERE)
-    assert gallery.entries == signed and remarks == ()
+    reading, said = HERE.collecting()
+    gallery = embed_gallery(Dictionary.of("d", signed), model, reading)
+    assert gallery.entries == signed and said == []
     np.testing.assert_array_equal(gallery.vectors, [model.entry(entry, HERE)[0] for entry in signed])
 
 
@@ -187,9 +194,11 @@ def test_stored_vectors_go_through_the_head_and_are_named(tmp_path: Path) -> Non
     write_entry_features(features, tmp_path)
     a, b = (Entry(entry_id=name, word=Word("w"), features=tmp_path / "features.safetensors") for name in "ab")
     model = picture_model()
-    made = embed_entries([a, b], model, replace(HERE, store=tmp_path / "store"), Views(mirror=True))
-    assert made.entries == (a,) and "b: has neither a clip nor a stored vector" in made.remarks[1]
-    assert made.remarks[0].startswith(f"{tmp_path.name}: stored vectors are used (somebody's trunk)")
+    reading, said = replace(HERE, store=tmp_path / "store").collecting()
+    made = embed_entries([a, b], model, reading, Views(mirror=True))
+    made.notify(reading)
+    assert made.entries == (a,) and "b: has neither a clip nor a stored vector" in str(said[1])
+    assert str(said[0]).startswith(f"{tmp_path.name}: stored vectors are used (somebody's trunk)")
     expected = model.network.head_vectors(means[:1]).repeat(2, axis=0)
     np.testing.assert_allclose(made.vectors[0], expected, atol=1e-6)  # rows of a batch differ in their last digits
     with pytest.raises(InputError, match="a: its stored vector has 128 numbers, which the model 'colour' cannot use"):

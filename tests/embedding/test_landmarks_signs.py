@@ -56,7 +56,7 @@ def signs() -> LandmarkModel:
 
 
 def test_a_recording_of_an_entry_finds_it_through_its_landmarks(dictionary: Dictionary, signs: LandmarkModel) -> None:
-    gallery, _ = embed_gallery(dictionary, signs, HERE)
+    gallery = embed_gallery(dictionary, signs, HERE)
     for entry in dictionary:
         assert entry.video is not None
         found = look_up(entry.video, signs, gallery, LookupOptions(count=2))
@@ -74,7 +74,7 @@ def test_a_mirrored_recording_finds_the_same_entry(
 
     seen = read_pose(entry.video)
     write_pose(landmarks(_MIRROR.apply(seen.track.points)), tmp_path / "left.pose")
-    best = look_up(tmp_path / "left.pose", signs, embed_gallery(dictionary, signs, HERE)[0]).guesses[0]
+    best = look_up(tmp_path / "left.pose", signs, embed_gallery(dictionary, signs, HERE)).guesses[0]
     assert best.entry == entry and best.is_mirrored
 
 
@@ -156,7 +156,7 @@ def trained() -> Model:
 def test_signs_are_found_in_landmarks_whose_body_has_no_wrists(
     dictionary: Dictionary, trained: Model, tmp_path: Path
 ) -> None:
-    gallery, _ = embed_gallery(dictionary, trained, HERE)
+    gallery = embed_gallery(dictionary, trained, HERE)
     for entry in dictionary:
         assert entry.video is not None
         found = look_up(without_wrists(entry.video, tmp_path), trained, gallery)
@@ -217,8 +217,9 @@ def test_a_low_sign_keeps_its_frames(signs: LandmarkModel, tmp_path: Path) -> No
 def test_an_entry_without_a_clip_is_left_out_and_named(dictionary: Dictionary, signs: LandmarkModel) -> None:
     entry = next(iter(dictionary))
     more = Dictionary.of("world", [*dictionary, replace(entry, entry_id="gone", video=None)])
-    gallery, remarks = embed_gallery(more, signs, HERE)
-    assert len(gallery.entries) == 4 and "gone: has no clip" in remarks[0]
+    reading, said = HERE.collecting()
+    gallery = embed_gallery(more, signs, reading)
+    assert len(gallery.entries) == 4 and "gone: has no clip" in str(said[0])
 
 
 def test_a_sign_is_what_lies_between_the_first_raised_hand_and_the_last(signs: LandmarkModel, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from signspot.domain.words import Word
 from signspot.embedding.model import Embeds, Model, Reading, Views, trunk_of
 from signspot.embedding.pictures import Clips, ColourModel, PictureModel, _MeanColour, embed_video
 from signspot.embedding.zoo import load_model
-from signspot.errors import InputError
+from signspot.errors import InputError, Notice
 from signspot.media.writer import VideoWriter
 from tests.embedding.test_pictures_extract import one_thread, pixels_of, write_noise
 from tests.models.networks import embedder_of, tiny_head, tiny_i3d, tiny_s3d
@@ -20,6 +22,17 @@ from tests.models.networks import embedder_of, tiny_head, tiny_i3d, tiny_s3d
 __all__ = ["one_thread"]
 
 HERE = Reading(isolated=False)
+
+
+def test_what_is_noticed_is_collected_and_passed_on_but_not_to_other_processes() -> None:
+    heard: list[Notice] = []
+    notice = Notice("clip.mp4", "is dark", severity="note")
+    reading, said = replace(HERE, notify=heard.append, progress=lambda step, done, total: None).collecting()
+    reading.notify(notice)
+    assert heard == said == [notice]
+    elsewhere = pickle.loads(pickle.dumps(reading.quiet()))
+    elsewhere.notify(notice)
+    assert elsewhere == HERE and len(said) == 1
 
 
 @pytest.mark.parametrize("trunk", [tiny_i3d, tiny_s3d])

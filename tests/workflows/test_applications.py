@@ -311,7 +311,7 @@ def test_vectors_of_a_dictionary_are_computed_once_and_again_when_a_clip_changes
     shutil.copytree(toy_world.dictionary, folder)
     dictionary = signspot.open_dictionary(folder)
     model, reading = signspot.load_model("colour"), Reading(isolated=False, store=tmp_path / "store")
-    first, _ = embed_gallery(dictionary, model, reading)
+    first = embed_gallery(dictionary, model, reading)
     read: list[str] = []
     embedded = PictureModel.entry
 
@@ -320,10 +320,10 @@ def test_vectors_of_a_dictionary_are_computed_once_and_again_when_a_clip_changes
         return embedded(self, entry, how, views)
 
     monkeypatch.setattr(PictureModel, "entry", counted)
-    again, _ = embed_gallery(dictionary, model, reading)
+    again = embed_gallery(dictionary, model, reading)
     assert read == [] and np.array_equal(again.vectors, first.vectors)
     shutil.copy(folder / "tree" / "tree_1.mp4", folder / "house" / "house_1.mp4")
-    changed, _ = embed_gallery(dictionary, model, reading)
+    changed = embed_gallery(dictionary, model, reading)
     assert read == []  # the same content is known by another name
     words = [entry.word for entry in changed.entries]
     np.testing.assert_array_equal(changed.vectors[words.index("house")], first.vectors[words.index("tree")])  # type: ignore[arg-type]

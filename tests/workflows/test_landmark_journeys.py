@@ -15,8 +15,8 @@ from signspot.cli import main as cli
 from signspot.domain.tracks import in_picture_heights
 from signspot.domain.words import Word
 from signspot.embedding.landmarks import _MIRROR, LandmarkModel, Rates, best_over_rates, multi_rate_windows, sign_window
-from signspot.embedding.model import Views
-from signspot.embedding.zoo import chosen_model, model_path
+from signspot.embedding.model import Reading, Views
+from signspot.embedding.zoo import ModelChoice, chosen_model, model_path, open_model
 from signspot.formats.pose import read_pose
 from signspot.models.checkpoints import load_checkpoint, networks_of, save_checkpoint, state_of
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
@@ -262,17 +262,17 @@ def test_the_default_is_the_model_that_can_see_everything(tmp_path: Path, monkey
     video, pose = tmp_path / "a.mp4", tmp_path / "b.pose"
     beside = tmp_path / "c.mp4"
     beside.with_suffix(".pose").touch()
-    assert chosen_model("world-v1", [pose]).name == "world-v1" and not chosen_model("world-v1", [pose]).remarks
-    assert chosen_model("", [beside]).name == "landmark-v1"
-    assert chosen_model("", [video, beside]).name == "colour"
-    (told,) = chosen_model("", [video, beside]).remarks
-    assert "a .pose file beside a.mp4 (" in told, "which recording stands in the way"
-    (told,) = chosen_model("", [tmp_path / f"{number}.mp4" for number in range(5)]).remarks
-    assert "beside 0.mp4, 1.mp4, 2.mp4 and 2 more of 5 (" in told
-    assert chosen_model("", [video, pose]).name == "landmark-v1", "nothing else can see a .pose file"
+    reading, said = Reading().collecting()
+    assert open_model(ModelChoice(name="world-v1"), [pose], reading).name == "world-v1" and not said
+    assert chosen_model([beside]) == "landmark-v1"
+    assert chosen_model([video, beside], said.append) == "colour"
+    assert "a .pose file beside a.mp4 (" in str(said[-1]), "which recording stands in the way"
+    chosen_model([tmp_path / f"{number}.mp4" for number in range(5)], said.append)
+    assert "beside 0.mp4, 1.mp4, 2.mp4 and 2 more of 5 (" in str(said[-1]) and len(said) == 2
+    assert chosen_model([video, pose]) == "landmark-v1", "nothing else can see a .pose file"
     install(tmp_path / "packages", monkeypatch)
-    assert chosen_model("", [video, beside]).name == "landmark-v1"
-    assert chosen_model("", [video, None]).name == "colour", "an entry without a clip has vectors of another model"
+    assert chosen_model([video, beside]) == "landmark-v1"
+    assert chosen_model([video, None]) == "colour", "an entry without a clip has vectors of another model"
 
 
 def test_bad_landmarks_cost_one_line(desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ __all__ = ["log"]
 
 
 def results(request: LandmarkRequest) -> list[Landmarked]:
-    outcomes = list(landmark_files(request).outcomes)
+    outcomes = list(landmark_files(request))
     assert [one.failure for one in outcomes] == [None] * len(outcomes)
     return [one.result for one in outcomes if one.result is not None]
 
@@ -34,7 +34,7 @@ def test_files_are_written_beside_the_videos_and_kept_when_run_again(tmp_path: P
     steps: list[str] = []
     reading = Reading(isolated=False, progress=lambda step, done, total: steps.append(step))
     request = LandmarkRequest(sources=(folder,), reading=reading, failures=tmp_path / "failures.jsonl")
-    first = list(landmark_files(request).outcomes)
+    first = list(landmark_files(request))
     assert [one.item.video.name for one in first] == ["a.mp4", "b.mp4", "broken.mp4"]
     assert [one.failure is None for one in first] == [True, True, False]
     made = [one.result for one in first if one.result is not None]
@@ -46,7 +46,7 @@ def test_files_are_written_beside_the_videos_and_kept_when_run_again(tmp_path: P
     assert np.allclose(read_pose(folder / "a.pose").track.points, made[0].made.signer.track.points, atol=1e-6)
     assert not (folder / "broken.pose").exists()
     before, asked = (folder / "a.pose").stat().st_mtime_ns, times_asked(log)
-    again = list(landmark_files(request).outcomes)
+    again = list(landmark_files(request))
     assert [one.result and one.result.made for one in again] == [None, None, None] and again[2].failure is not None
     assert again[0].result is not None and again[2].result is None
     assert (folder / "a.pose").stat().st_mtime_ns == before and times_asked(log) == asked
@@ -85,7 +85,7 @@ def test_videos_of_one_stem_have_landmarks_of_their_own(tmp_path: Path, log: Pat
     for name in ("a.mp4", "b.mp4"):
         coloured_video(tmp_path / name, COLOURS)
     request = LandmarkRequest(sources=(tmp_path,), reading=HERE, failures=tmp_path / "failures.jsonl")
-    outcomes = list(landmark_files(request).outcomes)
+    outcomes = list(landmark_files(request))
     done = [one.result for one in outcomes if one.result is not None]
     assert [one.file.name for one in done] == ["a.mov.pose", "a.mp4.pose", "b.pose"]
     for outcome, one in zip(outcomes, done, strict=True):
@@ -108,7 +108,7 @@ def test_two_processes_write_the_same_files_as_one(tmp_path: Path, log: Path) ->
         for n in (1, 2)
     )
     for request in (alone, both):
-        outcomes = list(landmark_files(request).outcomes)
+        outcomes = list(landmark_files(request))
         assert [one.item.video_id for one in outcomes] == ["a", "b", "broken"]
         assert [one.failure is None for one in outcomes] == [True, True, False]
     for name in ("a.pose", "b.pose"):

@@ -12,7 +12,7 @@ from signspot.domain.recordings import Subtitle
 from signspot.domain.time import MillisSpan
 from signspot.domain.words import Synonyms, Word
 from signspot.embedding.model import Reading
-from signspot.errors import DictionaryError, InputError, UnknownWord
+from signspot.errors import DictionaryError, InputError, Notice, UnknownWord
 from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.stores.spottings import answer_record
 from signspot.workflows.spot import SpotOptions, known_words, late_subtitles, spot
@@ -216,6 +216,10 @@ def test_a_broken_dictionary_clip_is_left_out_and_named(
     answer = spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=TRUSTED)
     assert {s.variant for s in answer} == {"1"}
     assert any("apple_2.mp4" in warning for warning in answer.warnings)
+    heard: list[Notice] = []
+    listening = dataclasses.replace(TRUSTED, reading=dataclasses.replace(TRUSTED.reading, notify=heard.append))
+    again = spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=listening)
+    assert tuple(map(str, heard)) == again.warnings == answer.warnings
     (folder / "apple" / "apple_1.mp4").write_bytes(b"")
     with pytest.raises(DictionaryError, match="none of its clips can be used"):
         spot(toy_world.broadcast, ["apple"], dictionary=dictionary, model=model, options=TRUSTED)

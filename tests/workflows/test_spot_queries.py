@@ -10,7 +10,7 @@ import pytest
 import signspot
 from signspot.embedding.model import Reading, Views
 from signspot.embedding.zoo import ModelChoice
-from signspot.errors import InputError
+from signspot.errors import InputError, Notice
 from signspot.media.writer import VideoWriter
 from signspot.workflows.outputs import Outputs
 from signspot.workflows.spot import SpotOptions, read_words, spot, wanted_signs, without_still_ends
@@ -41,7 +41,7 @@ def test_clips_of_a_sign_are_found_without_any_dictionary(toy_world: ToyWorld) -
 
 def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
     clip = toy_world.dictionary / "tree" / "tree_1.mp4"
-    shelf = without_still_ends(wanted_signs(toy_world.dictionary, [clip, clip], ["water"]), COLOUR, ALONE)
+    shelf = without_still_ends(wanted_signs(toy_world.dictionary, [clip, clip], ["water"], ALONE), COLOUR, ALONE)
     assert shelf.words == ("water", "tree_1")
     assert shelf.dictionary.name.endswith(" and query tree_1.mp4, tree_1.mp4")  # a result says what it was found by
     assert [entry.entry_id for entry in shelf.dictionary.entries(signspot.normalise("tree_1"))] == [
@@ -53,7 +53,7 @@ def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
 
 def test_a_clip_named_as_a_word_is_told_apart_from_it(toy_world: ToyWorld, tmp_path: Path) -> None:
     clip = shutil.copy(toy_world.dictionary / "tree" / "tree_1.mp4", tmp_path / "Tree.mp4")
-    shelf = without_still_ends(wanted_signs(toy_world.dictionary, [clip], []), COLOUR, ALONE)
+    shelf = without_still_ends(wanted_signs(toy_world.dictionary, [clip], [], ALONE), COLOUR, ALONE)
     assert shelf.words == ("query-tree",)
     (entry,) = shelf.dictionary.entries(signspot.normalise("query tree"))
     assert entry.kept is not None
@@ -65,15 +65,16 @@ def test_a_clip_without_motion_is_said_to_have_none(tmp_path: Path) -> None:
     with VideoWriter(clip, width=64, height=64) as writer:
         for number in range(3):
             writer.write(np.full((64, 64, 3), 90, np.uint8), number * 40.0)
-    (problem,) = without_still_ends(wanted_signs(None, [clip], []), COLOUR, ALONE).problems
-    assert "still.mp4: nothing moves" in problem
+    reading, said = ALONE.collecting()
+    without_still_ends(wanted_signs(None, [clip], [], reading), COLOUR, reading)
+    assert len(said) == 1 and "still.mp4: nothing moves" in str(said[0])
 
 
 def test_words_without_a_dictionary_and_nothing_at_all_are_refused(toy_world: ToyWorld) -> None:
     with pytest.raises(InputError, match="name one with --dictionary, or clips"):
-        wanted_signs(None, (), ())
+        wanted_signs(None, (), (), ALONE)
     with pytest.raises(InputError, match="a word is looked up in a dictionary"):
-        wanted_signs(None, (toy_world.broadcast,), ("apple",))
+        wanted_signs(None, (toy_world.broadcast,), ("apple",), ALONE)
 
 
 def test_a_list_of_words_may_have_remarks(tmp_path: Path) -> None:
@@ -115,3 +116,25 @@ def test_options_that_contradict_each_other_are_refused() -> None:
         SpotOptions(least_presence=2)
     with pytest.raises(InputError, match="give speeds from"):
         Views(rates=(0.1,))
+
+
+def test_other_processes_call_nobody_in_this_one(toy_world: ToyWorld, tmp_path: Path) -> None:
+    videos, heard, steps = tmp_path / "videos", list[Notice](), set[str]()
+    videos.mkdir()
+    for name in ("a.mp4", "b.mp4"):
+        shutil.copy(toy_world.broadcast, videos / name)
+    # Neither function could be sent to another process.
+    reading = dataclasses.replace(
+        ALONE, notify=lambda one: heard.append(one), progress=lambda step, done, total: steps.add(step)
+    )
+    request = SpotRequest(
+        source=videos,
+        words=("tree",),
+        dictionary=toy_world.dictionary,
+        options=SpotOptions(reading=reading),
+        failures=tmp_path / "failures.jsonl",
+        jobs=2,
+    )
+    first, second = (outcome.answer for outcome in spot_files(request))
+    assert first is not None and second is not None and len(list(first)) == len(list(second)) > 0
+    assert [one.where for one in heard] == ["model colour"] and "searching videos" in steps

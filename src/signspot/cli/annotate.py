@@ -24,7 +24,6 @@ from signspot.cli.options import (
     SearchOptions,
     SubtitleTimes,
     grouped,
-    warn_all,
 )
 from signspot.domain.time import clock
 from signspot.errors import one_line
@@ -88,7 +87,6 @@ def _show_all(request: SpotRequest, progress: Bars, to_screen: bool) -> None:
     records, failed, known, coverage = [], 0, KnownWords(0, 0, 0, 0), _Coverage()
     for outcome in spot_files(request):
         progress.clear()
-        warn_all(outcome.remarks)
         if outcome.failure is not None:
             failed += 1
             warn(str(outcome.failure))

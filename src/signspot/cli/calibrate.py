@@ -23,7 +23,6 @@ from signspot.cli.options import (
     ReadingOptions,
     give_json,
     say,
-    warn_all,
 )
 from signspot.workflows.calibrate import RATES, CalibrateRequest, CalibrationReport, calibrate_file
 from signspot.workflows.spot import SpotOptions
@@ -79,7 +78,6 @@ def calibrate(
             overwrite=overwrite,
         )
         report = calibrate_file(request, os.environ)
-    warn_all(report.warnings)
     if not give_json(report.as_json(), json_target, overwrite=overwrite):
         _tell(report)
         if plot is not None:

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from signspot.domain.results import VideoAnswer, WordAnswer
 from signspot.domain.time import clock
-from signspot.errors import one_line
+from signspot.errors import Notice, one_line
 from signspot.interrupts import at_interruption
 
 _DETAILED = 5  # words of which each is said how close it came
@@ -114,6 +114,8 @@ class Bars:
         self._shown: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._is_watched = sys.stderr.isatty()
+        self.warnings: list[str] = []  # all that was noticed
+        self._n_said = 0  # of these
 
     def __call__(self, step: str, done: float, total: float | None) -> None:
         """Show that `done` of `total` (None: unknown) of a step is done."""
@@ -128,8 +130,19 @@ class Bars:
             self._tasks[step] = self._shown.add_task(one_line(step), total=total)
         self._shown.update(self._tasks[step], completed=done, total=total, visible=True)
 
+    def notify(self, notice: Notice) -> None:
+        """Keep what was noticed until the next line is printed: of wrong input, the error is the only line."""
+        self.warnings.append(str(notice))
+
     def clear(self) -> None:
-        """Take the bars off the screen; the next call shows new ones."""
+        """Take the bars off the screen and say what was noticed; the next call shows new ones."""
+        self.stop()
+        for message in self.warnings[self._n_said :]:
+            warn(message)
+        self._n_said = len(self.warnings)
+
+    def stop(self) -> None:
+        """Take the bars off the screen."""
         if self._shown is not None:
             self._shown.stop()
         self._shown, self._tasks = None, {}
@@ -140,10 +153,11 @@ def progress_bars() -> Iterator[Bars]:
     """Bars that are gone when the block ends."""
     bars = Bars()
     try:
-        with at_interruption(bars.clear):
+        with at_interruption(bars.stop):
             yield bars
-    finally:
         bars.clear()
+    finally:
+        bars.stop()
 
 
 class PaceColumn(ProgressColumn):

@@ -32,8 +32,8 @@ def embed(
         reading = replace(reading, store=how.store or usable_store_folder(os.environ))
         request = EmbedRequest(sources=tuple(videos), model=how.choice, reading=reading, jobs=jobs, failures=failures)
         started = embed_files(request)
-        warn_all(started.remarks)
-        typer.echo(one_line(f"model {started.opened.model.name}, {started.opened.model.backend}"))
+        progress.clear()
+        typer.echo(one_line(f"model {started.model.name}, {started.model.backend}"))
         for outcome in started.outcomes:
             progress.clear()
             total += 1
@@ -42,7 +42,7 @@ def embed(
                 failed += 1
                 warn(str(outcome.failure))
                 continue
-            warn_all(f"{video}: {remark}" for remark in made.remarks)
+            warn_all(f"{video}: {remark}" for remark in made.warnings)
             state = "was there" if made.was_stored else "computed"
             typer.echo(one_line(f"{video}: {made.n_windows} windows, {state}"))
     typer.echo(one_line(f"kept in {reading.store}"))

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from signspot.cli.console import Bars, progress_bars
 from signspot.cli.options import STORE, STRIDE, TRUST, default_store, give_json, grouped, refuse_json, say
-from signspot.domain.time import Progress
 from signspot.embedding.model import Reading
 from signspot.errors import InputError
 
@@ -44,7 +43,7 @@ class TestSet:
     store: Path | None = STORE
     trust: bool = TRUST
 
-    def files(self, progress: Progress) -> TestFiles:
+    def files(self, bars: Bars) -> TestFiles:
         """Where it is."""
         from signspot.workflows.evaluate import TestFiles
 
@@ -56,7 +55,8 @@ class TestSet:
             reading=Reading(
                 store=None if self.test is not None else self.store or default_store(""),
                 isolated=not self.trust,
-                progress=progress,
+                progress=bars,
+                notify=bars.notify,
             ),
         )
 

@@ -15,7 +15,6 @@ from signspot.cli.options import (
     grouped,
     refuse_json,
     say,
-    warn_all,
 )
 from signspot.errors import InputError
 from signspot.files.atomic import refuse_folder
@@ -65,8 +64,7 @@ def friends(
         found = compare_dictionaries(request)
         if out is not None:
             written = write_comparison(found, out, reading, overwrite=overwrite)
-    warn_all(found.warnings)
-    if not give_json(friends_record(found), json_target, overwrite=overwrite):
+    if not give_json(friends_record(found) | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
         _say_found(found, written)
 
 

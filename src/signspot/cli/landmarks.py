@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from signspot.cli.console import print_json, progress_bars, warn
-from signspot.cli.options import BOX, FAILURES, FAILURES_FOUND, JOBS, TRUST, signer_box, warn_all
+from signspot.cli.options import BOX, FAILURES, FAILURES_FOUND, JOBS, TRUST, signer_box
 from signspot.domain.recordings import Episode
 from signspot.embedding.model import Reading
 from signspot.errors import one_line
@@ -40,14 +40,12 @@ def landmarks(
         request = LandmarkRequest(
             sources=tuple(videos),
             out=out,
-            reading=Reading(isolated=not trust, box=signer_box(box), progress=progress),
+            reading=Reading(isolated=not trust, box=signer_box(box), progress=progress, notify=progress.notify),
             overwrite=overwrite,
             jobs=jobs,
             failures=failures,
         )
-        started = landmark_files(request)
-        warn_all(started.remarks)
-        for one in started.outcomes:
+        for one in landmark_files(request):
             progress.clear()
             done.append(one)
             _show(one, quietly=json_target is not None)

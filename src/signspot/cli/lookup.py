@@ -76,7 +76,7 @@ def lookup(
         drawn = (sheet is not None and not found.faults) and write_lookup_sheet(
             found, sheet, reading, overwrite=overwrite
         )
-    warn_all((*found.warnings, *found.doubts, *(f"nothing was looked up: {fault}" for fault in found.faults)))
+    warn_all((*found.doubts, *(f"nothing was looked up: {fault}" for fault in found.faults)))
     is_given = give_json(lookup_record(found), json_target, overwrite=overwrite)
     if found.faults:
         raise typer.Exit(NO_SIGN)

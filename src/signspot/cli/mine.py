@@ -78,8 +78,8 @@ def find(
     )
     with progress_bars() as progress:
         mined = mine_word(search.footage(source, word, dictionary, subtitles, progress), options)
-    warn_all((*mined.warnings, *(str(failed.failure) for failed in mined.failures)))
-    if not give_json(mined_record(mined), json_target, overwrite=overwrite):
+    warn_all(str(failed.failure) for failed in mined.failures)
+    if not give_json(mined_record(mined) | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
         _show(mined)
     if mined.failures:
         raise typer.Exit(FAILURES_FOUND)

@@ -15,9 +15,8 @@ from typing import Any, get_type_hints
 
 import typer
 
-from signspot.cli.console import print_json, warn
+from signspot.cli.console import Bars, print_json, warn
 from signspot.domain.recordings import SignerBox
-from signspot.domain.time import Progress
 from signspot.embedding.model import COLOUR_MODEL, Reading, Views
 from signspot.embedding.zoo import ModelChoice
 from signspot.errors import EnvironmentProblem, InputError, one_line
@@ -149,10 +148,17 @@ class ReadingOptions(ModelOptions):
     no_store: bool = NO_STORE
     trust: bool = TRUST
 
-    def reading(self, progress: Progress, *, box: str | None = None, stride: int = 1) -> Reading:
+    def reading(self, bars: Bars, *, box: str | None = None, stride: int = 1) -> Reading:
         """The one context that a command passes on."""
         store = None if self.no_store else self.store or default_store(self.model)
-        return Reading(store=store, isolated=not self.trust, box=signer_box(box), stride=stride, progress=progress)
+        return Reading(
+            store=store,
+            isolated=not self.trust,
+            box=signer_box(box),
+            stride=stride,
+            progress=bars,
+            notify=bars.notify,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,19 +181,17 @@ class SearchOptions(ReadingOptions):
     box: str | None = BOX
     language: str = LANGUAGE
 
-    def options(self, progress: Progress, stride: int = 1) -> SpotOptions:
+    def options(self, bars: Bars, stride: int = 1) -> SpotOptions:
         """The rules of a search."""
         return SpotOptions(
             threshold=self.threshold,
             least_presence=self.presence,
             false_alarms=alarm_rate(self.false_alarms),
             language=self.language,
-            reading=self.reading(progress, box=self.box, stride=stride),
+            reading=self.reading(bars, box=self.box, stride=stride),
         )
 
-    def footage(
-        self, source: Path, word: str, dictionary: Path, subtitles: Path | None, progress: Progress
-    ) -> FootageRequest:
+    def footage(self, source: Path, word: str, dictionary: Path, subtitles: Path | None, bars: Bars) -> FootageRequest:
         """The search for one word in footage."""
         return FootageRequest(
             source=source,
@@ -196,7 +200,7 @@ class SearchOptions(ReadingOptions):
             model=self.choice,
             subtitles=subtitles,
             calibration=self.calibration,
-            options=self.options(progress),
+            options=self.options(bars),
         )
 
 

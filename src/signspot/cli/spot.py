@@ -20,7 +20,6 @@ from signspot.cli.options import (
     SpotFiles,
     SubtitleTimes,
     grouped,
-    warn_all,
 )
 from signspot.errors import one_line
 from signspot.workflows.outputs import Outputs
@@ -82,7 +81,6 @@ def _show_all(request: SpotRequest, progress: Bars, to_screen: bool) -> None:
     for outcome in spot_files(request):
         progress.clear()
         total += 1
-        warn_all(outcome.remarks)
         if outcome.failure is not None:
             failed += 1
             warn(str(outcome.failure))

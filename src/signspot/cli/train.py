@@ -109,7 +109,7 @@ def material_command(
     passages = PassageOptions(language=language, padding_ms=round(1000 * padding))
     kept = None if no_store else store or default_store("")
     with progress_bars() as bars:
-        reading = Reading(store=kept, isolated=not trust, progress=bars)
+        reading = Reading(store=kept, isolated=not trust, progress=bars, notify=bars.notify)
         model = load_model(trunk, backend=backend, device=device)
         options = MaterialOptions(split=split, passages=passages, reading=reading)
         made = write_training_material(files, trunk_of(model), options)

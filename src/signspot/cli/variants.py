@@ -75,8 +75,8 @@ def variants(
             reading = request.options.reading
             files = VariantFiles(out, date.today(), rights_cleared, reading, overwrite)
             written = write_variants(report, files)
-    warn_all((*report.warnings, *(str(failed.failure) for failed in report.failures)))
-    if not give_json(variant_record(report), json_target, overwrite=overwrite):
+    warn_all(str(failed.failure) for failed in report.failures)
+    if not give_json(variant_record(report) | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
         _show(report)
         for path in written:
             say(f"wrote {path}")

@@ -15,16 +15,16 @@ from signspot.domain.tracks import EntryVectors, FloatArray
 from signspot.domain.words import Word
 from signspot.embedding.model import Embeds, Model, Reading, Views
 from signspot.embedding.pictures import STORED_KIND
-from signspot.errors import DictionaryError, InputError, SignspotError, VideoError
+from signspot.errors import DictionaryError, InputError, Notice, SignspotError, VideoError, notify_left_out
 from signspot.formats.pose import landmarks_beside
 from signspot.media.reader import shared_decoding
 from signspot.media.video import media_sha256
 from signspot.spotting.friends import Gallery
 from signspot.spotting.search import Query
-from signspot.stores.dictionary import read_entry_features
+from signspot.stores.dictionary import read_dictionary, read_entry_features
 from signspot.stores.features import EntryKey, FeatureStore
 
-LEFT_OUT = "left out of the dictionary: "
+LEFT_OUT = "left out of the dictionary"
 _SAVED_EVERY = 200  # entries: a run that is stopped loses no more
 
 
@@ -35,22 +35,26 @@ class EmbeddedEntries:
     entries: tuple[Entry, ...]
     vectors: FloatArray  # (n, n_views, d)
     failures: tuple[tuple[Entry, InputError], ...] = ()
-    warnings: tuple[str, ...] = ()  # about the store
 
     @property
-    def stored_remarks(self) -> tuple[str, ...]:
+    def stored(self) -> tuple[Notice, ...]:
         """Which vectors came with a dictionary instead of being computed from its clips."""
         folders = sorted({entry.features.parent for entry in self.entries if entry.video is None and entry.features})
         makers = {folder: read_entry_features(folder).kinds[STORED_KIND].made_by for folder in folders}
-        return tuple(
-            f"{folder.name}: stored vectors are used ({made_by}); they fit only the trunk that made them"
-            for folder, made_by in makers.items()
-        )
+        used = "stored vectors are used ({}); they fit only the trunk that made them"
+        return tuple(Notice(folder.name, used.format(by), severity="note") for folder, by in makers.items())
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What the user should know about the entries that were left out, and about stored vectors."""
-        return (*self.stored_remarks, *(f"{LEFT_OUT}{one}" for _, one in self.failures), *self.warnings)
+    def notify(self, reading: Reading) -> None:
+        """Say which entries were left out, and which vectors were stored."""
+        for notice in (*self.stored, *(Notice(LEFT_OUT, str(error)) for _, error in self.failures)):
+            reading.notify(notice)
+
+
+def opened_dictionary(path: Path, reading: Reading) -> Dictionary:
+    """A dictionary; what had to be left out of it is said."""
+    source = read_dictionary(path)
+    notify_left_out(source.problems, reading.notify, LEFT_OUT)
+    return source.dictionary
 
 
 def embed_entries(entries: Sequence[Entry], model: Embeds, reading: Reading, views: Views = Views()) -> EmbeddedEntries:
@@ -72,13 +76,13 @@ def embed_entries(entries: Sequence[Entry], model: Embeds, reading: Reading, vie
             reading.progress("reading the dictionary", number, len(entries))
         kept.save()
     stacked = np.stack([vectors for _, vectors in usable]) if usable else np.zeros((0, 1, model.dim), np.float32)
-    return EmbeddedEntries(tuple(entry for entry, _ in usable), stacked, tuple(failures), tuple(kept.warnings))
+    return EmbeddedEntries(tuple(entry for entry, _ in usable), stacked, tuple(failures))
 
 
 def embed_query(
     words: Sequence[Word], dictionary: Dictionary, model: Model, reading: Reading, views: Views = Views()
-) -> tuple[Query, tuple[str, ...]]:
-    """The clips of some words as vectors, ready to be searched for, and what the user should know about them."""
+) -> Query:
+    """The clips of some words as vectors, ready to be searched for."""
     made = embed_entries([entry for word in words for entry in dictionary.entries(word)], model, reading, views)
     places: dict[Word, list[int]] = {word: [] for word in words}
     for place, entry in enumerate(made.entries):
@@ -92,29 +96,30 @@ def embed_query(
         shown = tuple(made.entries[place] for place in own for _ in range(rows.shape[1]))
         found.append(EntryVectors(word, shown, rows.reshape(-1, rows.shape[2]), model.fingerprint))
     n_views = made.vectors.shape[1]
-    unused = (f"--rates changes nothing: {model.name} looks for signs of every usual speed",)
-    remarks = (*(unused if n_views < len(views) else ()), *made.remarks)
-    return Query(tuple(found), dictionary, n_views), remarks
+    if n_views < len(views):
+        reading.notify(Notice("--rates changes nothing", f"{model.name} looks for signs of every usual speed"))
+    made.notify(reading)
+    return Query(tuple(found), dictionary, n_views)
 
 
-def embed_gallery(dictionary: Dictionary, model: Model, reading: Reading) -> tuple[Gallery, tuple[str, ...]]:
-    """All entries of a dictionary as vectors, and what the user should know about them."""
+def embed_gallery(dictionary: Dictionary, model: Model, reading: Reading) -> Gallery:
+    """All entries of a dictionary as vectors."""
     made = embed_entries(tuple(dictionary), model, reading)
     if not made.entries:
-        why = next((f"{LEFT_OUT}{error}" for _, error in made.failures), "")
+        why = next((f"{LEFT_OUT}: {error}" for _, error in made.failures), "")
         raise DictionaryError(dictionary.name, "none of its clips can be read", why)
-    return Gallery(made.entries, made.vectors[:, 0]), made.remarks
+    made.notify(reading)
+    return Gallery(made.entries, made.vectors[:, 0])
 
 
 class _KeptVectors:
     """The vectors of dictionary clips in a store, known by the content of the clip, of the landmarks beside it, and the
-    part that is shown. Where nothing can be kept, a warning says so, and it only costs time."""
+    part that is shown. Where nothing can be kept, a notice says so, and it only costs time."""
 
     def __init__(
         self, entries: Sequence[Entry], model: str, fingerprint: str, reading: Reading, stack: ExitStack
     ) -> None:
-        self.warnings: list[str] = []
-        self._model, self._fingerprint = model, fingerprint
+        self._model, self._fingerprint, self._notify = model, fingerprint, reading.notify
         self._store: FeatureStore | None = None
         self._keys: dict[Entry, EntryKey] = {}
         self._known: dict[EntryKey, FloatArray] = {}
@@ -147,7 +152,7 @@ class _KeptVectors:
 
     def _give_up(self, problem: SignspotError) -> None:
         self._store = None
-        self.warnings.append(f"vectors of the dictionary are not kept: {problem}")
+        self._notify(Notice("vectors of the dictionary are not kept", str(problem)))
 
 
 def _keys(entries: Sequence[Entry], store: FeatureStore, reading: Reading) -> dict[Entry, EntryKey]:

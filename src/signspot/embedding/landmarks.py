@@ -574,10 +574,10 @@ class LandmarkModel:
         doubts = (*damage_of(clip, read.remarks), *doubts_of(signer.track, trim.kept))
         return RecordedSign(vectors, trim, drawn, faults, doubts)
 
-    def without_still_ends(self, entry: Entry, reading: Reading) -> tuple[Entry, str]:
+    def without_still_ends(self, entry: Entry, reading: Reading) -> Entry:
         """Nothing to cut: it sees where the hands are raised."""
         del reading
-        return entry, ""
+        return entry
 
     def trunk(self) -> LandmarkTrunk:
         """The vectors of 16-frame windows before the head."""

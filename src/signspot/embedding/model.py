@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from signspot.domain.results import Provenance
 from signspot.domain.time import FRAME_RATE, Progress, silent
 from signspot.domain.tracks import EmbeddingTrack, FloatArray, Pixels
 from signspot.domain.words import Word
-from signspot.errors import InputError, VideoError
+from signspot.errors import InputError, Notice, Notify, VideoError, unheard
 from signspot.formats.pose import POSE_SUFFIX
 from signspot.media.trim import NO_WRISTS, NOTHING_MOVES, Trim
 from signspot.stores.features import FeatureStore, Remarks, open_store
@@ -34,6 +34,7 @@ class Reading:
     stride: int = 1  # frames between two windows (Paper 3.2, "Test time")
     seed: int = 0  # of the clips drawn from dictionary videos
     progress: Progress = silent
+    notify: Notify = unheard  # called at once with what should be known about the request as a whole
 
     def __post_init__(self) -> None:
         if self.stride < 1:
@@ -42,6 +43,20 @@ class Reading:
     def opened_store(self) -> FeatureStore | nullcontext[None]:
         """The store, for a `with` block; None where nothing is kept."""
         return nullcontext() if self.store is None else open_store(self.store)
+
+    def quiet(self) -> Reading:
+        """The same for another process, which cannot call this one."""
+        return replace(self, progress=silent, notify=unheard)
+
+    def collecting(self) -> tuple[Reading, list[Notice]]:
+        """The same, and a list of what it will be notified of."""
+        said: list[Notice] = []
+
+        def notify(notice: Notice) -> None:
+            said.append(notice)
+            self.notify(notice)
+
+        return replace(self, notify=notify), said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +151,8 @@ class Model(Embeds, Protocol):
     def recording(self, clip: Path, reading: Reading) -> RecordedSign:
         """The vectors of a recording of one sign, which are never kept; raises VideoError if it cannot be read."""
 
-    def without_still_ends(self, entry: Entry, reading: Reading) -> tuple[Entry, str]:
-        """A clip that nobody trimmed, cut to the sign if the model needs that, and a remark about the cut."""
+    def without_still_ends(self, entry: Entry, reading: Reading) -> Entry:
+        """A clip that nobody trimmed, cut to the sign if the model needs that."""
 
     def trunk(self) -> Embeds | None:
         """Its first stage, whose vectors a head is trained on; None: it has none."""

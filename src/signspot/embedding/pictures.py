@@ -33,7 +33,7 @@ from signspot.embedding.model import (
     filed_under,
     refuse_landmark_file,
 )
-from signspot.errors import InputError, VideoError
+from signspot.errors import InputError, Notice, VideoError
 from signspot.media.frames import cut_square, random_clips, shape_frame, thumbnail
 from signspot.media.reader import VideoReader
 from signspot.media.trim import trim_by_motion, trim_clip
@@ -129,13 +129,14 @@ class PictureModel:
         vectors = network.head_vectors(_means(clips, network, Views(mirror=True)))
         return RecordedSign(vectors, trim, tuple(watched.pictures[kept]), doubts=doubts)
 
-    def without_still_ends(self, entry: Entry, reading: Reading) -> tuple[Entry, str]:
+    def without_still_ends(self, entry: Entry, reading: Reading) -> Entry:
         """The still ends of a clip are in no video."""
         if entry.video is None:
-            return entry, ""
+            return entry
         trim = trim_clip(entry.video, isolated=reading.isolated)
-        said = f"{entry.video}: {trim.remark}" if trim.remark else ""
-        return replace(entry, kept=trim.kept if len(trim.kept) else None), said
+        if trim.remark:
+            reading.notify(Notice(str(entry.video), trim.remark))
+        return replace(entry, kept=trim.kept if len(trim.kept) else None)
 
     def trunk(self) -> PictureTrunk | None:
         """The vectors that are kept."""

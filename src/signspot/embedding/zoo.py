@@ -17,7 +17,7 @@ from signspot.domain.tracks import EmbeddingTrack
 from signspot.embedding.landmarks import LandmarkModel, has_detector, landmark_file_of
 from signspot.embedding.model import COLOUR_MODEL, LANDMARK_MODEL, Model, Reading
 from signspot.embedding.pictures import ColourModel, PictureModel, embed_video
-from signspot.errors import EnvironmentProblem, InputError, SignspotError
+from signspot.errors import EnvironmentProblem, InputError, Notice, Notify, SignspotError, unheard
 from signspot.evaluation.calibration import Calibration
 from signspot.files.atomic import own_folder
 from signspot.formats.pose import POSE_SUFFIX
@@ -113,19 +113,19 @@ def _refuse_backend(name: str, backend: str, device: str, *, runs_in: str) -> No
 
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """A model, how recordings are read for it, and what should be said about the choice, if there was one."""
+    """A model, and how recordings are read for it."""
 
     model: Model
     reading: Reading
     name: str  # as it was chosen
-    remarks: tuple[str, ...] = ()
 
 
 def open_model(choice: ModelChoice, recordings: Iterable[Path | None], reading: Reading) -> OpenedModel:
     """The model that was asked for, or else the one that can see all recordings; None stands for a missing clip."""
-    chosen = chosen_model(choice.name, recordings)
-    model = load_model(chosen.name, backend=choice.backend, device=choice.device)
-    return OpenedModel(model, replace(reading, store=_kept_for(chosen, reading.store)), chosen.name, chosen.remarks)
+    name = choice.name or chosen_model(recordings, reading.notify)
+    model = load_model(name, backend=choice.backend, device=choice.device)
+    store = reading.store if choice.name else _kept_for(name, reading.store)
+    return OpenedModel(model, replace(reading, store=store), name)
 
 
 def known_models(folder: Path | None) -> tuple[KnownModel, ...]:
@@ -183,42 +183,35 @@ def model_path(name: str | Path, folder: Path | None = None) -> Path:
 # Which model is used when none is named: the shipped one of real signing, wherever landmarks can be had.
 
 
-_CHOSEN = f"model {LANDMARK_MODEL}: sees body and hands; it learned American Sign Language only (--model for others)"
+_CHOSEN = "sees body and hands; it learned American Sign Language only (--model for others)"
 _FALLEN_BACK = (
-    f"model {COLOUR_MODEL}: compares mean colours and knows nothing about signing; {LANDMARK_MODEL} would need "
-    "landmarks of all recordings: pip install 'signspot[pose]', or put a .pose file beside"
+    f"compares mean colours and knows nothing about signing; {LANDMARK_MODEL} would need landmarks of all recordings"
 )
+_GET_LANDMARKS = "pip install 'signspot[pose]', or put a .pose file beside"
 _NAMED = 3  # recordings without landmarks
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenModel:
-    """A model by its name, and what should be said about the choice, if there was one."""
-
-    name: str
-    remarks: tuple[str, ...] = ()
-
-
-def chosen_model(asked: str, recordings: Iterable[Path | None]) -> ChosenModel:
-    """The model that was asked for, or else ("") the one that can see all recordings; None stands for a missing clip.
+def chosen_model(recordings: Iterable[Path | None], notify: Notify = unheard) -> str:
+    """The name of the model that can see all recordings; None stands for a missing clip.
 
     Where any recording is a .pose file, only a model of landmarks will do.
     """
-    if asked:
-        return ChosenModel(asked)
     paths = list(recordings)
     finds = has_detector()
     blind = [path for path in paths if path is None or not (finds or landmark_file_of(path))]
     if not blind or any(path is not None and path.suffix.lower() == POSE_SUFFIX for path in paths):
-        return ChosenModel(LANDMARK_MODEL, (_CHOSEN,))
+        notify(Notice(f"model {LANDMARK_MODEL}", _CHOSEN, severity="note"))
+        return LANDMARK_MODEL
     named = ", ".join(path.name for path in blind[:_NAMED] if path is not None)
     more = f" and {len(blind) - _NAMED} more of {len(paths)}" if len(blind) > _NAMED else ""
-    return ChosenModel(COLOUR_MODEL, (f"{_FALLEN_BACK} {named or 'each'}{more} (--model for others)",))
+    fix = f"{_GET_LANDMARKS} {named or 'each'}{more} (--model for others)"
+    notify(Notice(f"model {COLOUR_MODEL}", _FALLEN_BACK, fix))
+    return COLOUR_MODEL
 
 
-def _kept_for(chosen: ChosenModel, folder: Path | None) -> Path | None:
+def _kept_for(chosen: str, folder: Path | None) -> Path | None:
     """Where vectors are kept: mean colours that nobody asked for are not worth a place in the usual folder."""
-    if not chosen.remarks or chosen.name != COLOUR_MODEL or folder is None:
+    if chosen != COLOUR_MODEL or folder is None:
         return folder
     with suppress(EnvironmentProblem):  # not everybody has a home
         return None if folder == default_store_folder(os.environ) else folder

@@ -28,7 +28,7 @@ from signspot.domain.recordings import Annotation, Episode, Rights
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import Ints
 from signspot.domain.words import Word
-from signspot.errors import FormatError, Notice
+from signspot.errors import FormatError, Notice, Notify, notify_left_out, unheard
 from signspot.evaluation.protocol import Decisions
 from signspot.files.atomic import atomic_output
 from signspot.files.intake import (
@@ -144,21 +144,21 @@ def read_corpus(path: Path, *, may_be_empty: bool = False) -> CorpusSource:
     return corpus
 
 
-def read_sources(sources: Sequence[Path]) -> tuple[tuple[Episode, ...], tuple[str, ...]]:
-    """All videos of videos and folders, and what should be known: what was left out, and folders without any."""
+def read_sources(sources: Sequence[Path], notify: Notify = unheard) -> tuple[Episode, ...]:
+    """All videos of videos and folders; what was left out is said, and which folders hold none."""
     episodes: list[Episode] = []
-    remarks: list[str] = []
     for source in sources:
         if not source.is_dir():
             episodes.append(Episode(video_id=source.stem, video=source))
             continue
         corpus = read_corpus(source, may_be_empty=len(sources) > 1)
         episodes += corpus.episodes
-        remarks += [f"left out: {problem}" for problem in corpus.problems if problem.severity == "warning"]
-        remarks += [] if corpus.episodes else [f"{source}: holds no video: it is passed over"]
+        notify_left_out(corpus.problems, notify)
+        if not corpus.episodes:
+            notify(Notice(str(source), "holds no video", "it is passed over"))
     if not episodes:
         raise FormatError(", ".join(map(str, sources)), "no usable video in any of these folders", "put videos there")
-    return tuple(episodes), tuple(remarks)
+    return tuple(episodes)
 
 
 def write_corpus_manifest(corpus: CorpusSource, path: Path, *, overwrite: bool = False) -> None:

@@ -137,11 +137,12 @@ def annotate(
     if isinstance(subtitles, Path | str):
         read = read_subtitles(Path(subtitles))
         subtitles, said = read.subtitles, read.in_short
-    options = dataclasses.replace(options, subtitles=tuple(subtitles))
+    reading, noticed = options.reading.collecting()
+    options = dataclasses.replace(options, subtitles=tuple(subtitles), reading=reading)
     path = Path(video)
-    query, remarks = prepare((), dictionary, model, options)
+    query = prepare((), dictionary, model, options)
     found = annotate_prepared(Episode(video_id=path.stem, video=path), query, model, options)
-    answer = dataclasses.replace(found.answer, warnings=remarks + said + found.answer.warnings)
+    answer = dataclasses.replace(found.answer, warnings=(*map(str, noticed), *said, *found.answer.warnings))
     return dataclasses.replace(found, answer=answer)
 
 

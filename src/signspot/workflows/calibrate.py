@@ -19,7 +19,7 @@ from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import Bools, EmbeddingTrack, EntryVectors, FloatArray, Floats, Ints, SimilarityTrack
 from signspot.embedding.model import Model
 from signspot.embedding.zoo import ModelChoice, kept_at, open_model
-from signspot.errors import InputError
+from signspot.errors import InputError, Notice
 from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, Reliability, fit_presence, reliability
 from signspot.evaluation.localisation import claimed, is_near
 from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_calibration
@@ -121,7 +121,6 @@ class CalibrationReport:
     n_groups: int
     held_out: HeldOut | None  # findings without subtitles; None: there is nothing that could be held out
     held_out_read: HeldOut | None  # findings near a subtitle; None: that is not calibrated, or cannot be held out
-    warnings: tuple[str, ...] = ()
     path: Path | None = None  # where it was written
 
     @property
@@ -160,7 +159,6 @@ class LabelledVideo:
     annotations: tuple[Annotation, ...]
     subtitles: tuple[Subtitle, ...] | None
     group: int
-    warnings: tuple[str, ...] = ()
 
 
 def calibrate_file(request: CalibrateRequest, environment: Mapping[str, str]) -> CalibrationReport:
@@ -177,8 +175,7 @@ def calibrate_file(request: CalibrateRequest, environment: Mapping[str, str]) ->
         make_folder(path.parent)
     for written in filter(None, (path, request.plot)):
         refuse_existing(written, overwrite=request.overwrite)
-    report = calibrate(request, opened.model)
-    report = replace(report, path=path, warnings=opened.remarks + report.warnings)
+    report = replace(calibrate(request, opened.model), path=path)
     write_calibration(report.calibration, path, overwrite=request.overwrite)
     if request.plot is not None:
         plot_held_out(report, request.plot, overwrite=request.overwrite)
@@ -197,12 +194,11 @@ def calibrate(request: CalibrateRequest, model: Model) -> CalibrationReport:
     words = sorted(annotated & set(dictionary.vocabulary))
     if not words:
         raise InputError(request.corpus, "no word of the dictionary is annotated in it", "add annotations.csv")
-    query, remarks = prepare(words, dictionary, model, request.options)
+    query = prepare(words, dictionary, model, request.options)
     groups = tuple(dict.fromkeys(_group(one) for one in episodes))
     videos = [_labelled(one, source, model, request) for one in episodes]
     videos = [replace(video, group=groups.index(_group(one))) for video, one in zip(videos, episodes, strict=True)]
-    report = fitted(videos, query, model, request)
-    return replace(report, warnings=remarks + tuple(said for video in videos for said in video.warnings))
+    return fitted(videos, query, model, request)
 
 
 def fitted(videos: Sequence[LabelledVideo], query: Query, model: Model, request: CalibrateRequest) -> CalibrationReport:
@@ -357,4 +353,6 @@ def _labelled(episode: Episode, source: CorpusSource, model: Model, request: Cal
     if episode.subtitles is None:
         return LabelledVideo(track, annotations, None, 0)
     read = read_subtitles(episode.subtitles)
-    return LabelledVideo(track, annotations, read.subtitles, 0, read.in_short)
+    for line in read.in_short:
+        request.options.reading.notify(Notice("", line))
+    return LabelledVideo(track, annotations, read.subtitles, 0)

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from signspot.domain.recordings import Dictionary, Entry, Rights
-from signspot.domain.time import FRAME_RATE, FrameSpan, MillisSpan, silent
+from signspot.domain.time import FRAME_RATE, FrameSpan, MillisSpan
 from signspot.domain.tracks import FloatArray, Pixels
 from signspot.embedding.model import Reading
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
@@ -88,7 +88,7 @@ def build_dictionary(source: Path, folder: Path, options: BuildOptions = BuildOp
     target = BuildFolder.open(folder, source, link=options.link, anew=options.anew)
     run = _Run(target, options, list(listed.problems))
     entries = _tidied(listed)
-    engine = Engine(options.jobs, partial(_reader, replace(options.reading, progress=silent), options.trim))
+    engine = Engine(options.jobs, partial(_reader, options.reading.quiet(), options.trim))
     with shared_decoding():
         unread = run.unread(entries)
         run.read = iter(each(unread, _reader(options.reading, options.trim), _video_of, engine))

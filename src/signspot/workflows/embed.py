@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from signspot.domain.recordings import Episode
-from signspot.domain.time import silent
-from signspot.embedding.model import Reading, VideoTrack
+from signspot.embedding.model import Model, Reading, VideoTrack
 from signspot.embedding.zoo import ModelChoice, OpenedModel, open_model
 from signspot.interrupts import at_interruption
 from signspot.stores.corpus import read_sources
@@ -33,32 +32,31 @@ class EmbeddedVideo:
 
     n_windows: int
     was_stored: bool
-    remarks: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """The work before the first video: the model, and what the user should know."""
+    """The model, and what becomes of each video."""
 
-    opened: OpenedModel
-    remarks: tuple[str, ...]
+    model: Model
     outcomes: Iterator[Finished[Episode, EmbeddedVideo]]
 
 
 def embed_files(request: EmbedRequest) -> Embedding:
     """Fill the store with the vectors of videos and folders of videos; those that are there cost nothing."""
-    episodes, remarks = read_sources(request.sources)
+    episodes = read_sources(request.sources, request.reading.notify)
     opened = open_model(request.model, (episode.video for episode in episodes), request.reading)
     # A store that the user named is used, whatever the model.
     opened = replace(opened, reading=replace(opened.reading, store=request.reading.store))
     FailureList(request.failures).refuse_foreign()
-    return Embedding(opened, opened.remarks + remarks, _outcomes(episodes, opened, request))
+    return Embedding(opened.model, _outcomes(episodes, opened, request))
 
 
 def _outcomes(
     episodes: tuple[Episode, ...], opened: OpenedModel, request: EmbedRequest
 ) -> Iterator[Finished[Episode, EmbeddedVideo]]:
-    choice, reading = replace(request.model, name=opened.name), replace(opened.reading, progress=silent)
+    choice, reading = replace(request.model, name=opened.name), opened.reading.quiet()
     engine = Engine(request.jobs, partial(_start, choice, reading))
     failed, done = [], 0
     kept = f"what was computed is kept in {reading.store} and is not computed again"

@@ -15,11 +15,11 @@ from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswe
 from signspot.domain.time import MillisSpan
 from signspot.domain.tracks import EmbeddingTrack, Pixels, SignerLandmarks
 from signspot.domain.words import Word
-from signspot.embedding.entries import LEFT_OUT
+from signspot.embedding.entries import opened_dictionary
 from signspot.embedding.model import Model, Reading
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.embedding.zoo import ModelChoice, calibration_for, open_model
-from signspot.errors import FormatError, InputError, SignspotError, VideoError, trouble_of
+from signspot.errors import FormatError, InputError, Notice, SignspotError, VideoError, notify_left_out, trouble_of
 from signspot.figures.sheets import SheetRow, contact_sheet, skeletons
 from signspot.files.atomic import safe_name
 from signspot.formats.pose import POSE_SUFFIX, read_pose
@@ -29,7 +29,6 @@ from signspot.media.writer import LONGEST_MS, Cutting, cut_out
 from signspot.spotting.peaks import Occurrence, occurrence
 from signspot.spotting.search import Query, attributed
 from signspot.stores.corpus import read_corpus
-from signspot.stores.dictionary import read_dictionary
 from signspot.text.subtitles import read_subtitles
 from signspot.workflows.spot import SpotOptions, answered, mentions_of, prepare
 
@@ -63,12 +62,6 @@ class SearchedVideo:
     def answer(self) -> WordAnswer:
         return self.found.words[0]
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What was noticed in it."""
-        said = (*self.found.warnings, self.found.partial)
-        return tuple(f"{self.episode.video_id}: {text}" for text in said if text)
-
 
 @dataclass(frozen=True, slots=True)
 class FailedVideo:
@@ -86,7 +79,6 @@ class FootageSearch:
     query: Query
     model: Model
     options: SpotOptions
-    warnings: tuple[str, ...]
 
     @property
     def word(self) -> Word:
@@ -99,39 +91,41 @@ class FootageSearch:
 
 def prepare_search(request: FootageRequest) -> FootageSearch:
     """Open model, dictionary and corpus, and embed the word's clips."""
-    source = read_dictionary(request.dictionary)
-    episodes, problems = _episodes(request)
-    recordings = (*(episode.video for episode in episodes), *(entry.video for entry in source.dictionary))
+    dictionary = opened_dictionary(request.dictionary, request.options.reading)
+    episodes = _episodes(request)
+    recordings = (*(episode.video for episode in episodes), *(entry.video for entry in dictionary))
     opened = open_model(request.model, recordings, request.options.reading)
     calibration = calibration_for(opened.model, request.calibration, opened.name)
     options = replace(request.options, reading=opened.reading, calibration=calibration)
-    query, remarks = prepare([request.word], source.dictionary, opened.model, options)
-    left_out = tuple(f"{LEFT_OUT}{problem}" for problem in source.problems if problem.severity == "warning")
-    return FootageSearch(episodes, query, opened.model, options, opened.remarks + left_out + problems + remarks)
+    return FootageSearch(episodes, prepare([request.word], dictionary, opened.model, options), opened.model, options)
 
 
 def search_footage(prepared: FootageSearch) -> Iterator[SearchedVideo | FailedVideo]:
     """Every video, one after the other; one that cannot be read is an outcome too, unless it is the only one."""
     for episode in prepared.episodes:
         try:
-            yield _searched(episode, prepared)
+            searched = _searched(episode, prepared)
         except (SignspotError, ValueError) as error:
             if len(prepared.episodes) == 1:
                 raise
             yield FailedVideo(episode, trouble_of(episode.video, error))
+        else:
+            for text in filter(None, (*searched.found.warnings, searched.found.partial)):
+                prepared.options.reading.notify(Notice(episode.video_id, text))
+            yield searched
 
 
-def _episodes(request: FootageRequest) -> tuple[tuple[Episode, ...], tuple[str, ...]]:
+def _episodes(request: FootageRequest) -> tuple[Episode, ...]:
     source = request.source
     if not (source.is_dir() or source.suffix.lower() in (".csv", ".json")):
-        return (Episode(video_id=source.stem, video=source, subtitles=request.subtitles),), ()
+        return (Episode(video_id=source.stem, video=source, subtitles=request.subtitles),)
     if request.subtitles is not None:
         raise InputError(request.subtitles, "a corpus knows its own subtitles", "leave --subtitles out")
     found = read_corpus(source)
-    problems = tuple(f"left out: {problem}" for problem in found.problems if problem.severity == "warning")
+    notify_left_out(found.problems, request.options.reading.notify)
     if not found.episodes:
         raise InputError(source, "holds no videos", "name a video, or a folder of videos")
-    return found.episodes, problems
+    return found.episodes
 
 
 def _searched(episode: Episode, prepared: FootageSearch) -> SearchedVideo:

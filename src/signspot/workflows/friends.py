@@ -9,17 +9,16 @@ from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.tracks import Pixels
-from signspot.embedding.entries import embed_gallery
+from signspot.embedding.entries import embed_gallery, opened_dictionary
 from signspot.embedding.model import LANDMARK_MODEL, Reading
 from signspot.embedding.zoo import ModelChoice, open_model
-from signspot.errors import InputError
+from signspot.errors import InputError, Notice
 from signspot.figures.sheets import Pair, jpeg_strip, paired_sheet
 from signspot.files.atomic import new_folder
 from signspot.files.pages import FriendsCard, FriendsGroup, write_friends_page
 from signspot.files.tables import write_csv
 from signspot.media.frames import write_picture
 from signspot.spotting.friends import FriendOptions, Friends, Relation, friends
-from signspot.stores.dictionary import read_dictionary
 from signspot.workflows.footage import entry_pictures
 
 TABLE, SHEET, PAGE = "friends.csv", "friends.png", "friends.html"
@@ -52,7 +51,6 @@ class Comparison:
     pairs: tuple[Friends, ...]
     n_shared_words: int
     way: str  # how they were compared, for people
-    warnings: tuple[str, ...] = ()
 
     def of(self, relation: Relation) -> tuple[Friends, ...]:
         """The pairs of one relation, the closest first."""
@@ -61,31 +59,24 @@ class Comparison:
 
 def compare_dictionaries(request: FriendsRequest) -> Comparison:
     """Read both dictionaries and relate their words; their languages are kept apart, so they must be two."""
-    sources = [read_dictionary(path) for path in (request.first, request.second)]
-    first, second = (source.dictionary for source in sources)
+    first, second = (opened_dictionary(path, request.reading) for path in (request.first, request.second))
     _refuse_same_language(first, second)
     opened = open_model(request.model, (entry.video for entry in (*first, *second)), request.reading)
-    (gallery, said), (other, said_of_other) = (embed_gallery(d, opened.model, opened.reading) for d in (first, second))
+    gallery, other = (embed_gallery(one, opened.model, opened.reading) for one in (first, second))
     # Whatever is usual, signs that the model itself does not call alike have no common form.
     options = replace(request.options or usual_options(opened.name), least_cosine=opened.model.threshold)
     pairs = friends(gallery, other, options)
-    problems = tuple(f"left out: {p}" for source in sources for p in source.problems if p.severity == "warning")
-    remarks = problems + opened.remarks + _too_few(first, second, options) + said + said_of_other
+    fewest = min(len(first.vocabulary), len(second.vocabulary))
+    if fewest <= options.neighbours:
+        few = "too few to judge what is normal; rely on the cosines instead"
+        request.reading.notify(Notice(f"only {fewest} words on one side", few))
     shared = len(set(first.by_word) & set(second.by_word))
-    return Comparison(first, second, pairs, shared, f"by one vector of {opened.name} for each clip", remarks)
+    return Comparison(first, second, pairs, shared, f"by one vector of {opened.name} for each clip")
 
 
 def usual_options(model: str) -> FriendOptions:
     """When two signs count as one form for a model: cosines of landmark-v1 lie closer together than those of others."""
     return FriendOptions(least_closeness=_PEOPLE) if model == LANDMARK_MODEL else FriendOptions()
-
-
-def _too_few(first: Dictionary, second: Dictionary, options: FriendOptions) -> tuple[str, ...]:
-    """Whether a dictionary has hardly a word to say what is usual."""
-    fewest = min(len(first.vocabulary), len(second.vocabulary))
-    if fewest > options.neighbours:
-        return ()
-    return (f"only {fewest} words on one side: too few to judge what is normal; rely on the cosines instead",)
 
 
 def friends_record(comparison: Comparison) -> dict[str, object]:
@@ -96,7 +87,6 @@ def friends_record(comparison: Comparison) -> dict[str, object]:
         "shared_words": comparison.n_shared_words,
         "compared": comparison.way,
         "pairs": [dict(zip(_HEADER, _cells(pair), strict=True)) for pair in comparison.pairs],
-        "warnings": list(comparison.warnings),
     }
 
 

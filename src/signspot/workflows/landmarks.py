@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from signspot.domain.recordings import Episode
-from signspot.domain.time import silent
 from signspot.embedding.detector import detector_name
 from signspot.embedding.landmarks import VideoLandmarks, detected
 from signspot.embedding.model import Reading
@@ -46,17 +45,9 @@ class Landmarked:
     made: VideoLandmarks | None  # None: the file was there already
 
 
-@dataclass(frozen=True, slots=True)
-class Landmarking:
-    """The work before the first video, and what the user should know."""
-
-    remarks: tuple[str, ...]
-    outcomes: Iterator[Finished[Episode, Landmarked]]
-
-
-def landmark_files(request: LandmarkRequest) -> Landmarking:
+def landmark_files(request: LandmarkRequest) -> Iterator[Finished[Episode, Landmarked]]:
     """Write a .pose file for every video; those that are there already cost nothing."""
-    episodes, remarks = read_sources(request.sources)
+    episodes = read_sources(request.sources, request.reading.notify)
     twice = [file for file, count in Counter(request.file(one.video) for one in episodes).items() if count > 1]
     if twice:
         raise InputError(twice[0], "would hold the landmarks of two videos", "give them one after the other")
@@ -64,11 +55,11 @@ def landmark_files(request: LandmarkRequest) -> Landmarking:
     FailureList(request.failures).refuse_foreign()
     if request.out is not None:
         output_folder(request.out)
-    return Landmarking(remarks, _outcomes(episodes, request))
+    return _outcomes(episodes, request)
 
 
 def _outcomes(episodes: tuple[Episode, ...], request: LandmarkRequest) -> Iterator[Finished[Episode, Landmarked]]:
-    alone = replace(request, reading=replace(request.reading, progress=silent))
+    alone = replace(request, reading=request.reading.quiet())
     failed = []
     outcomes = each(episodes, _work(request), lambda one: one.video, Engine(request.jobs, partial(_work, alone)))
     for number, outcome in enumerate(outcomes, start=1):

@@ -8,16 +8,15 @@ from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.tracks import Pixels
-from signspot.embedding.entries import LEFT_OUT, embed_gallery
+from signspot.embedding.entries import embed_gallery, opened_dictionary
 from signspot.embedding.model import Model, Reading
 from signspot.embedding.zoo import ModelChoice, open_model
-from signspot.errors import InputError
+from signspot.errors import InputError, Notice
 from signspot.figures.sheets import SheetRow, contact_sheet
 from signspot.media.frames import write_picture
 from signspot.media.trim import Trim
 from signspot.spotting.friends import Gallery
 from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
-from signspot.stores.dictionary import read_dictionary
 from signspot.workflows.footage import entry_pictures
 
 NO_MATCH = "no good match: no sign looks enough like the recording"
@@ -64,21 +63,23 @@ def lookup(
 
     Without a dictionary, the words that the model learned are named.
     """
+    reading, said = options.reading.collecting()
+    options = replace(options, reading=reading)
     if dictionary is None:
-        gallery, remarks = learned_words(model)
+        gallery = learned_words(model, reading)
         # Recordings are compared with directions of words here, not with clips.
         options = options if options.threshold is not None else replace(options, threshold=LEARNED_LEVEL)
     else:
-        gallery, remarks = embed_gallery(dictionary, model, options.reading)
-    return replace(look_up(Path(recording), model, gallery, options), warnings=remarks)
+        gallery = embed_gallery(dictionary, model, reading)
+    return replace(look_up(Path(recording), model, gallery, options), warnings=tuple(map(str, said)))
 
 
-def learned_words(model: Model) -> tuple[Gallery, tuple[str, ...]]:
+def learned_words(model: Model, reading: Reading) -> Gallery:
     """The words that a model learned to name, in the place of a dictionary."""
     if model.words:
         entries = tuple(Entry(entry_id=f"learned by {model.name}", word=word) for word in model.words)
-        remark = f"no dictionary: only the {len(entries)} words that {model.name} learned can be named"
-        return Gallery(entries, model.word_vectors), (remark,)
+        reading.notify(Notice("no dictionary", f"only the {len(entries)} words that {model.name} learned can be named"))
+        return Gallery(entries, model.word_vectors)
     fix = "give --dictionary, or use landmark-v1 (pip install 'signspot[pose]', or .pose files)"
     raise InputError(model.name, "knows no words by itself", fix)
 
@@ -95,15 +96,13 @@ class LookupRequest:
 
 def lookup_file(request: LookupRequest) -> Lookup:
     """The same with a dictionary and a model by their names; without a name, the model that can see them best."""
-    source = None if request.dictionary is None else read_dictionary(request.dictionary)
-    dictionary = None if source is None else source.dictionary
+    reading, said = request.options.reading.collecting()
+    dictionary = None if request.dictionary is None else opened_dictionary(request.dictionary, reading)
     recordings = (request.recording, *(entry.video for entry in dictionary or ()))
-    opened = open_model(request.model, recordings, request.options.reading)
+    opened = open_model(request.model, recordings, reading)
     options = replace(request.options, reading=opened.reading)
     found = lookup(request.recording, dictionary=dictionary, model=opened.model, options=options)
-    problems = () if source is None else source.problems
-    left_out = (f"{LEFT_OUT}{problem}" for problem in problems if problem.severity == "warning")
-    return replace(found, warnings=(*opened.remarks, *left_out, *found.warnings))
+    return replace(found, warnings=tuple(map(str, said)))
 
 
 def look_up(recording: Path, model: Model, gallery: Gallery, options: LookupOptions = LookupOptions()) -> Lookup:

@@ -59,7 +59,6 @@ class Mined:
     n_videos: int
     failures: tuple[FailedVideo, ...]
     written: tuple[Path, ...]
-    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +77,11 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
     prepared = prepare_search(request)
     found: list[Occurrence] = []
     failures: list[FailedVideo] = []
-    warnings = list(prepared.warnings)
     for outcome in search_footage(prepared):
         if isinstance(outcome, FailedVideo):
             failures.append(outcome)
             continue
         found += _wanted(outcome, mentioned_only=options.mentioned_only)
-        warnings += outcome.remarks
     chosen = diverse(found, options.diversity)
     with new_folder(options.out, OWN_FILES, overwrite=options.overwrite) as folder:
         (folder / CLIPS).mkdir()
@@ -102,7 +99,7 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
         titles = [f"{one.rank} {one.video_id} {one.cosine:.2f}" for one in examples]
         has_sheet = write_evidence_sheet(evidence, folder / SHEET, titles, overwrite=False)
     written = (options.out / TABLE, *((options.out / SHEET,) if has_sheet else ()))
-    return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written, tuple(warnings))
+    return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written)
 
 
 def mined_record(mined: Mined) -> dict[str, object]:
@@ -114,7 +111,6 @@ def mined_record(mined: Mined) -> dict[str, object]:
         "examples": [_example_record(example) for example in mined.examples],
         "failures": [str(failed.failure) for failed in mined.failures],
         "written": [str(path) for path in mined.written],
-        "warnings": list(mined.warnings),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,14 +12,13 @@ from signspot.domain.recordings import Dictionary, Entry, Episode, Subtitle
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import FRAME_MS
 from signspot.domain.words import MAX_WORD_LENGTH, Synonyms, Vocabulary, Word, normalise
-from signspot.embedding.entries import LEFT_OUT, embed_query
+from signspot.embedding.entries import embed_query, opened_dictionary
 from signspot.embedding.model import Model, Reading, VideoTrack, Views
 from signspot.errors import InputError, UnknownWord
 from signspot.evaluation.calibration import Calibration
 from signspot.files.intake import bounded_lines, open_text
 from signspot.spotting.search import Query, Rule, search
 from signspot.stores.calibration import check_fingerprint
-from signspot.stores.dictionary import read_dictionary
 from signspot.text.words import find_words
 
 _WORDS_WANTED = "name the words to look for, or a file of them with --words, or give --subtitles to take theirs"
@@ -87,16 +85,16 @@ def spot(
 
     Without words, `options.subtitles` must be given: every dictionary word they mention is looked for.
     """
-    query, remarks = prepare([words] if isinstance(words, str) else words, dictionary, model, options)
+    reading, said = options.reading.collecting()
+    options = replace(options, reading=reading)
+    query = prepare([words] if isinstance(words, str) else words, dictionary, model, options)
     path = Path(video)
     answer = spot_prepared(Episode(video_id=path.stem, video=path), query, model, options)
-    return dataclasses.replace(answer, warnings=remarks + answer.warnings)
+    return replace(answer, warnings=(*map(str, said), *answer.warnings))
 
 
-def prepare(
-    words: Sequence[str], dictionary: Dictionary, model: Model, options: SpotOptions = SpotOptions()
-) -> tuple[Query, tuple[str, ...]]:
-    """Look the words up and embed their dictionary clips; also gives what the user should know about these."""
+def prepare(words: Sequence[str], dictionary: Dictionary, model: Model, options: SpotOptions = SpotOptions()) -> Query:
+    """Look the words up and embed their dictionary clips."""
     wanted = known_words(words, dictionary, options)
     return embed_query(wanted, dictionary, model, options.reading, options.views)
 
@@ -187,45 +185,38 @@ _MOST_WORDS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class WantedSigns:
-    """The entries to compare with, the words to look for, and what had to be left out."""
+    """The entries to compare with, and the words to look for."""
 
     dictionary: Dictionary
     words: tuple[str, ...]
-    problems: tuple[str, ...] = ()
     clip_ids: tuple[str, ...] = ()  # of the entries that are no part of the dictionary
 
 
-def wanted_signs(dictionary: Path | None, clips: Sequence[Path], words: Sequence[str]) -> WantedSigns:
+def wanted_signs(dictionary: Path | None, clips: Sequence[Path], words: Sequence[str], reading: Reading) -> WantedSigns:
     """The dictionary, with the clips added as one more sign that is named after the first of them."""
     if dictionary is None and not clips:
         raise InputError("dictionary", "none given", "name one with --dictionary, or clips of a sign with --query")
     if dictionary is None and words:
         raise InputError(words[0], "a word is looked up in a dictionary", "name one with --dictionary")
-    source = None if dictionary is None else read_dictionary(dictionary)
-    known = () if source is None else tuple(source.dictionary)
-    problems = [] if source is None else [one for one in source.problems if one.severity == "warning"]
-    said = tuple(f"{LEFT_OUT}{problem}" for problem in problems)
+    known = Dictionary.of("", ()) if dictionary is None else opened_dictionary(dictionary, reading)
     if not clips:
-        return WantedSigns(Dictionary.of("", ()) if source is None else source.dictionary, tuple(words), said)
+        return WantedSigns(known, tuple(words))
     word = _clip_word(clips[0], {entry.word for entry in known})
     taken = {entry.entry_id for entry in known}
     shown = [Entry(entry_id=_unused(clip.stem, taken), word=word, video=clip) for clip in clips]
     asked = f"query {', '.join(clip.name for clip in clips)}"  # which a result is explained by later
-    name = asked if source is None else f"{source.dictionary.name} and {asked}"
-    folder = None if source is None else source.dictionary.folder
+    name = asked if dictionary is None else f"{known.name} and {asked}"
     ids = tuple(entry.entry_id for entry in shown)
-    return WantedSigns(Dictionary.of(name, (*known, *shown), folder), (*words, word), said, ids)
+    return WantedSigns(Dictionary.of(name, (*known, *shown), known.folder), (*words, word), ids)
 
 
 def without_still_ends(wanted: WantedSigns, model: Model, reading: Reading) -> WantedSigns:
     """The same with the clips cut to what moves, if the model needs that: their still ends are in no video."""
-    cut = [
-        model.without_still_ends(entry, reading) if entry.entry_id in wanted.clip_ids else (entry, "")
+    entries = [
+        model.without_still_ends(entry, reading) if entry.entry_id in wanted.clip_ids else entry
         for entry in wanted.dictionary
     ]
-    entries, remarks = [entry for entry, _ in cut], tuple(remark for _, remark in cut if remark)
-    dictionary = Dictionary.of(wanted.dictionary.name, entries, wanted.dictionary.folder)
-    return replace(wanted, dictionary=dictionary, problems=(*wanted.problems, *remarks))
+    return replace(wanted, dictionary=Dictionary.of(wanted.dictionary.name, entries, wanted.dictionary.folder))
 
 
 def read_words(path: Path) -> tuple[str, ...]:

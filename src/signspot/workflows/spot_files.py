@@ -15,10 +15,9 @@ from pathlib import Path
 
 from signspot.domain.recordings import Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer
-from signspot.domain.time import silent
 from signspot.embedding.model import Model
 from signspot.embedding.zoo import ModelChoice, calibration_for, load_model, open_model
-from signspot.errors import EnvironmentProblem, InputError, SignspotError
+from signspot.errors import EnvironmentProblem, InputError, Notice, Notify, SignspotError
 from signspot.formats.elan.document import ElanDocument, ElanMedia, resolve_media
 from signspot.formats.elan.edit import one_list, read_eaf
 from signspot.formats.pose import POSE_SUFFIX
@@ -77,7 +76,6 @@ class Outcome:
     written: tuple[Path, ...] = ()
     annotated: Annotated | None = None  # of `explain`
     known_words: KnownWords | None = None  # how it compares with the annotations of the corpus
-    remarks: tuple[str, ...] = ()  # what should be known about the request as a whole; with the first outcome
 
     @property
     def record(self) -> dict[str, object]:
@@ -102,7 +100,6 @@ class _Run:
 
     request: SpotRequest
     query: Query
-    remarks: tuple[str, ...]
     model: Model | None  # None: on its way to another process
     model_name: str
     vocabulary: ExternalVocabulary | None
@@ -126,16 +123,16 @@ def spot_files(request: SpotRequest) -> Iterator[Outcome]:
     episodes, unusable = corpus.episodes, _unusable(corpus)
     run = _prepared(request, corpus, elan)
     if not request.is_batch:
-        remarks = run.remarks + _of_elan(request.source, elan) + _chosen_subtitles(episodes[0], request)
-        yield dataclasses.replace(_one(episodes[0], run, request.outputs, elan), remarks=remarks)
+        _notify_of_inputs(request, elan, episodes[0])
+        yield _one(episodes[0], run, request.outputs, elan)
         return
     found = _Found(classes=run.classes)
     outcomes = itertools.chain(unusable, _of_batch(episodes, run))
     with at_interruption(lambda: found.write_partly(request)):
         try:
-            for number, outcome in enumerate(outcomes):
+            for outcome in outcomes:
                 found.add(outcome)
-                yield outcome if number else dataclasses.replace(outcome, remarks=run.remarks)
+                yield outcome
         except (EnvironmentProblem, OSError) as error:
             with suppress(EnvironmentProblem, OSError):  # the first trouble is the one to tell
                 if said := found.write_partly(request):
@@ -210,9 +207,10 @@ def _unusable(corpus: CorpusSource) -> tuple[Outcome, ...]:
 def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | None) -> _Run:
     """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
     vocabulary = None if request.vocabulary is None else _vocabulary(str(request.vocabulary), elan)
-    wanted, episodes = wanted_signs(request.dictionary, request.queries, request.words), corpus.episodes
+    reading, episodes = request.options.reading, corpus.episodes
+    wanted = wanted_signs(request.dictionary, request.queries, request.words, reading)
     recordings = (*(e.video for e in episodes), *(entry.video for entry in wanted.dictionary))
-    opened = open_model(request.model, recordings, request.options.reading)
+    opened = open_model(request.model, recordings, reading)
     wanted = without_still_ends(wanted, opened.model, opened.reading)
     dictionary = wanted.dictionary if vocabulary is None else with_type_ids(wanted.dictionary, vocabulary)
     named = (request.source, request.dictionary, request.subtitles, Path(vocabulary.source) if vocabulary else None)
@@ -232,9 +230,10 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | N
     asked = options
     if _reads(request) and not wanted.words:
         asked = dataclasses.replace(options, subtitles=_all_cues(episodes, request))
-    query, remarks = prepare(wanted.words, dictionary, opened.model, asked)
-    remarks = opened.remarks + wanted.problems + remarks + _of_vocabulary(query, vocabulary)
-    return _Run(request, query, remarks, opened.model, opened.name, vocabulary, options, corpus.annotations)
+    query = prepare(wanted.words, dictionary, opened.model, asked)
+    if vocabulary is not None:
+        _notify_of_vocabulary(query, vocabulary, reading.notify)
+    return _Run(request, query, opened.model, opened.name, vocabulary, options, corpus.annotations)
 
 
 def _refuse_without_pictures(episodes: tuple[Episode, ...]) -> None:
@@ -247,15 +246,13 @@ def _reads(request: SpotRequest) -> bool:
     return request.subtitles is not None or request.explain
 
 
-def _of_vocabulary(query: Query, vocabulary: ExternalVocabulary | None) -> tuple[str, ...]:
-    """What is odd in the vocabulary, and the words that get no id, because it has no such sign or several."""
-    if vocabulary is None:
-        return ()
-    odd = tuple(f"{vocabulary.source}: {line}" for line in vocabulary.warnings)
-    without = [each.word for each in query.words if not any(entry.type_id for entry in each.entries)]
-    names = "this name" if len(without) == 1 else "these names"
-    what = f"{', '.join(without)}: the vocabulary has no sign of {names}, or several: no id is written"
-    return (*odd, what) if without else odd
+def _notify_of_vocabulary(query: Query, vocabulary: ExternalVocabulary, notify: Notify) -> None:
+    """Say what is odd in the vocabulary, and which words get no id, because it has no such sign or several."""
+    for line in vocabulary.warnings:
+        notify(Notice(vocabulary.source, line))
+    if without := [each.word for each in query.words if not any(entry.type_id for entry in each.entries)]:
+        names = "this name" if len(without) == 1 else "these names"
+        notify(Notice(", ".join(without), f"the vocabulary has no sign of {names}, or several", "no id is written"))
 
 
 def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | None = None) -> Outcome:
@@ -303,8 +300,10 @@ def _compared(annotated: Annotated, episode: Episode, run: _Run) -> KnownWords |
 
 def _of_batch(episodes: tuple[Episode, ...], run: _Run) -> Iterator[Outcome]:
     reading = run.options.reading
-    alone = dataclasses.replace(run.options, reading=dataclasses.replace(reading, progress=silent))
-    engine = Engine(run.request.jobs, partial(_in_worker, dataclasses.replace(run, model=None, options=alone)))
+    options = dataclasses.replace(run.options, reading=reading.quiet())
+    request = dataclasses.replace(run.request, options=options)
+    alone = dataclasses.replace(run, request=request, model=None, options=options)
+    engine = Engine(run.request.jobs, partial(_in_worker, alone))
     for number, one in enumerate(each(episodes, partial(_one_of_many, run), _video, engine), start=1):
         if run.request.jobs > 1:
             reading.progress("searching videos", number, len(episodes))
@@ -376,13 +375,6 @@ def _beside(video: Path) -> Path | None:
     return found.get(video.name) or found.get(video.stem)
 
 
-def _chosen_subtitles(episode: Episode, request: SpotRequest) -> tuple[str, ...]:
-    """Which subtitles were taken without being named."""
-    if episode.subtitles is None or request.subtitles is not None:
-        return ()
-    return (f"{episode.video.name}: the subtitles beside it are taken: {episode.subtitles.name}",)
-
-
 def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
     """The first linked video that is on this computer."""
     media = [found for found in resolve_media(elan, path) if found.media.name]
@@ -396,13 +388,16 @@ def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
     raise InputError(path, f"its video is not on this computer: {names}", "put it beside the ELAN file")
 
 
-def _of_elan(path: Path, elan: ElanDocument | None) -> tuple[str, ...]:
-    """What is odd in the ELAN file, and which of several linked videos is searched."""
-    if elan is None:
-        return ()
-    linked = _linked_video(path, elan)
-    chosen = f"of its {linked.n_linked} videos, {linked.path.name} is searched" if linked.n_linked > 1 else ""
-    return tuple(f"{path.name}: {line}" for line in (elan.unread, *elan.warnings, chosen) if line)
+def _notify_of_inputs(request: SpotRequest, elan: ElanDocument | None, episode: Episode) -> None:
+    """Say what is odd in the ELAN file, and which video and subtitles are taken without being named."""
+    notify, name = request.options.reading.notify, request.source.name
+    if elan is not None:
+        linked = _linked_video(request.source, elan)
+        chosen = f"of its {linked.n_linked} videos, {linked.path.name} is searched" if linked.n_linked > 1 else ""
+        for line in filter(None, (elan.unread, *elan.warnings, chosen)):
+            notify(Notice(name, line))
+    if episode.subtitles is not None and request.subtitles is None:
+        notify(Notice(episode.video.name, "the subtitles beside it are taken", episode.subtitles.name, severity="note"))
 
 
 def _vocabulary(given: str, elan: ElanDocument | None) -> ExternalVocabulary:

@@ -648,7 +648,7 @@ def _entries(
     if not made.entries:
         what = f"none of its {len(sources.dictionary)} entries can be used; the first problem: {problems[-1].what}"
         raise DictionaryError(sources.dictionary.name, what, "check its clips and their rights")
-    problems += [Notice(remark, "", severity="note") for remark in made.stored_remarks]
+    problems += made.stored
     return made.entries, made.vectors[:, 0]
 
 

@@ -97,7 +97,6 @@ class VariantReport:
     answers: tuple[VideoAnswer, ...]  # with one column for each variant, for the curves
     failures: tuple[FailedVideo, ...]
     n_unexplained: int | None  # passages that mention the word in which no variant was found; None: no subtitles
-    warnings: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -161,7 +160,6 @@ def find_variants(request: FootageRequest, options: VariantOptions = VariantOpti
         tuple(map(_answer, searched)),
         tuple(failures),
         len(gaps) if has_subtitles else None,
-        prepared.warnings + tuple(said for video in searched for said in video.remarks),
     )
 
 
@@ -344,7 +342,6 @@ def variant_record(report: VariantReport) -> dict[str, object]:
         ],
         "passages_without": report.n_unexplained,
         "failures": [str(failed.failure) for failed in report.failures],
-        "warnings": list(report.warnings),
     }
 
 
