@@ -16,6 +16,7 @@ app.command()(landmarks)
 
 
 def test_landmarks_are_written_shown_and_given_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where the list of failures goes
     install(tmp_path / "packages", monkeypatch)
     video = coloured_video(tmp_path / "a.mp4", [(60, 80, 200), (10, 10, 10), (90, 80, 200), (90, 80, 10)])
     out = tmp_path / "out"
