@@ -48,6 +48,9 @@ def test_some_two_word_names_are_signed_as_both_parts(lexicon: Lexicon) -> None:
         len(lexicon.forms[senses[0].form_id].strokes) for word, senses in lexicon.senses.items() if "-" in word
     )
     assert strokes[1] > 50 and strokes[2] > 50
+    known = {(stroke,) for form in lexicon.forms.values() for stroke in form.strokes if len(form.strokes) == 1}
+    joined = [form.strokes for form in lexicon.forms.values() if len(form.strokes) == 2]
+    assert sum({(first,), (last,)} <= known for first, last in joined) > 50
 
 
 def test_the_second_language_has_cognates_and_false_friends(lexicon: Lexicon) -> None:

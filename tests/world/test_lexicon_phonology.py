@@ -12,8 +12,6 @@ from signspot.world.lexicon import (
     Form,
     _minimal_partner,
     _random_form,
-    compound,
-    shape_angles,
 )
 from signspot.world.settings import chance, spread_counts
 
@@ -34,7 +32,7 @@ def test_there_are_about_thirty_handshapes_twenty_locations_and_six_paths() -> N
 
 
 def test_no_two_handshapes_have_the_same_angles() -> None:
-    angles = np.stack([shape_angles(shape) for shape in SHAPES])
+    angles = np.stack(list(SHAPES.values()))
     distance = np.abs(angles[:, None] - angles[None]).max(-1) + np.eye(len(SHAPES))
     assert np.degrees(distance.min()) > 8
 
@@ -44,12 +42,6 @@ def test_minimal_partners_differ_in_exactly_one_parameter() -> None:
     for _ in range(300):
         form = _random_form(rng)
         assert len(differing_parameters(form, _minimal_partner(form, rng))) == 1
-
-
-def test_a_compound_joins_the_first_stroke_and_the_last() -> None:
-    rng = chance(1, "test")
-    first, second = _random_form(rng), _random_form(rng)
-    assert compound(first, second).strokes == (first.strokes[0], second.strokes[-1])
 
 
 def test_chance_depends_on_its_key_alone() -> None:

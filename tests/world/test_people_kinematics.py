@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from signspot.domain.tracks import Floats
-from signspot.world.lexicon import LOCATIONS, ORIENTATIONS, SHAPES, location_point, orientation_angles, shape_angles
+from signspot.world.lexicon import LOCATIONS, ORIENTATIONS, SHAPES
 from signspot.world.people import Camera, Carriage, Proportions, _arm_joints, _hand_points, landmarks, turned
 from signspot.world.settings import chance
 
@@ -17,9 +17,9 @@ def postures(n: int) -> Floats:
     rows = [
         np.concatenate(
             [
-                location_point(LOCATIONS[i % len(LOCATIONS)]),
-                orientation_angles(ORIENTATIONS[rng.integers(len(ORIENTATIONS))]),
-                shape_angles(SHAPES[rng.integers(len(SHAPES))]),
+                list(LOCATIONS.values())[i % len(LOCATIONS)],
+                list(ORIENTATIONS.values())[rng.integers(len(ORIENTATIONS))],
+                list(SHAPES.values())[rng.integers(len(SHAPES))],
             ]
         )
         for i in range(2 * n)
@@ -32,8 +32,8 @@ def still(n: int) -> Carriage:
 
 
 def test_bones_of_the_hand_keep_their_length_in_every_handshape_and_orientation() -> None:
-    angles = np.stack([shape_angles(shape) for shape in SHAPES])
-    turns = np.stack([orientation_angles(ORIENTATIONS[i % len(ORIENTATIONS)]) for i in range(len(SHAPES))])
+    angles = np.stack(list(SHAPES.values()))
+    turns = np.stack([list(ORIENTATIONS.values())[i % len(ORIENTATIONS)] for i in range(len(SHAPES))])
     hands = turned(_hand_points(angles), turns)
     for a, b in BONES:
         length = np.linalg.norm(hands[:, a] - hands[:, b], axis=-1)
@@ -51,21 +51,21 @@ def test_the_palm_comes_to_its_place_where_the_arm_reaches() -> None:
     posture = postures(42)[:, 0]
     *_, hand = _arm_joints(posture, Proportions())
     palm = hand[:, [0, 5, 9, 13, 17]].mean(axis=1)
-    in_space = np.array([LOCATIONS[2 * i % len(LOCATIONS)].endswith("space") for i in range(42)])
+    in_space = np.array([list(LOCATIONS)[2 * i % len(LOCATIONS)].endswith("space") for i in range(42)])
     assert np.linalg.norm(palm - posture[:, :3], axis=-1)[in_space].max() < 0.12
 
 
 def test_an_open_hand_is_larger_than_a_fist_and_fingers_curl_to_the_palm() -> None:
-    flat, fist = _hand_points(np.stack([shape_angles("flat"), shape_angles("fist")]))
+    flat, fist = _hand_points(np.stack([SHAPES["flat"], SHAPES["fist"]]))
     assert flat[12, 1] > 0.95 and fist[12, 1] < 0.6
     assert fist[10, 2] > 0.1 > abs(flat[10, 2])
 
 
 def test_fingers_point_up_with_the_palm_to_the_camera_when_nothing_is_turned() -> None:
-    hand = turned(_hand_points(shape_angles("flat")[None]), np.zeros((1, 3)))[0]
+    hand = turned(_hand_points(SHAPES["flat"][None]), np.zeros((1, 3)))[0]
     assert hand[12, 1] < -0.9  # up is negative
     assert hand[4, 0] > hand[20, 0]  # the thumb of a right hand shows to the signer's left
-    curled = turned(_hand_points(shape_angles("bent")[None]), np.zeros((1, 3)))[0]
+    curled = turned(_hand_points(SHAPES["bent"][None]), np.zeros((1, 3)))[0]
     assert curled[12, 2] < -0.2  # to the camera
 
 

@@ -64,7 +64,12 @@ class EpisodePerformance:
         """
         found: dict[int, list[Annotation]] = {}
         for annotation in self.annotations:
-            number, distance_ms = self._nearest_subtitle(annotation)
+            time_ms = annotation.frame * FRAME_MS
+            distance_ms, number = min(
+                (max(subtitle.span_ms.start - time_ms, time_ms - subtitle.span_ms.stop, 0), number)
+                for number, (subtitle, words) in enumerate(zip(self.subtitles, self.subtitle_words, strict=True))
+                if annotation.word in words
+            )
             if distance_ms < _PADDING_MS:
                 found.setdefault(number, []).append(annotation)
         return tuple(
@@ -72,17 +77,6 @@ class EpisodePerformance:
             for number, annotations in sorted(found.items())
             if self.subtitles[number].span_ms.duration > _LEAST_SUBTITLE_MS
         )
-
-    def _nearest_subtitle(self, annotation: Annotation) -> tuple[int, int]:
-        """Which subtitle an annotation belongs to, and how far it lies outside, in ms."""
-        time_ms = annotation.frame * FRAME_MS
-        distances = [
-            (max(subtitle.span_ms.start - time_ms, time_ms - subtitle.span_ms.stop, 0), number)
-            for number, (subtitle, words) in enumerate(zip(self.subtitles, self.subtitle_words, strict=True))
-            if annotation.word in words
-        ]
-        distance_ms, number = min(distances)
-        return number, distance_ms
 
     def _passage(self, subtitle: Subtitle, annotations: tuple[Annotation, ...]) -> Passage:
         padded = subtitle.span_ms.padded(_PADDING_MS, _PADDING_MS)
@@ -236,13 +230,8 @@ def _annotated(
                 confidence = float(rng.uniform(_TEST_CONFIDENCE, 1))
             word = candidates[i].word
             others = [token for token in signed if token.word != word]
-            is_wrong = rng.random() < _error_rate(confidence) and others
+            is_wrong = rng.random() < 0.01 + 0.6 * (1 - confidence) and others
             token = others[int(rng.integers(len(others)))] if is_wrong else candidates[i]
             frame = max(0, token.span.stop - 1 + round(rng.normal(0, 2)))
             found.append(Annotation(episode_id, word, frame, round(confidence, 4), "mouthing"))
     return tuple(sorted(found, key=lambda annotation: annotation.frame))
-
-
-def _error_rate(confidence: float) -> float:
-    """The chance that an annotation marks another sign of its subtitle."""
-    return 0.01 + 0.6 * (1 - confidence)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate, zip_longest
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -96,7 +96,8 @@ class _Inventory:
     def new_compound(self, first: tuple[Sense, ...] | None, second: tuple[Sense, ...] | None) -> str:
         """The form of a two-word name: those of its parts, about every second time, or one of its own."""
         if first and second and self.rng.random() < _COMPOUNDS:
-            form = compound(self.forms[first[0].form_id], self.forms[second[0].form_id])
+            begin, end = (self.forms[part[0].form_id] for part in (first, second))
+            form = replace(end, strokes=(begin.strokes[0], end.strokes[-1]))
             return self.new() if form in self.known else self.add(form)
         return self.new()
 
@@ -160,7 +161,7 @@ FINGER_ANGLES = 20  # thumb, index, middle, ring, little: three flexions and a s
 
 # Flexion of the three joints of a finger in degrees: extended, fist, curved, bent, hooked, round, slightly bent.
 _FINGER = {"E": (2, 4, 2), "F": (88, 100, 62), "C": (32, 48, 30), "B": (82, 6, 4), "H": (8, 88, 58), "O": (58, 52, 34)}
-_FINGER["S"] = (38, 8, 4)
+_FINGER |= {"S": (38, 8, 4)}
 # Thumb: opposition, flexion of two joints, and abduction from the index finger, in degrees.
 _THUMB = {"o": (8, 0, 0, 62), "a": (5, 8, 5, 12), "x": (62, 48, 40, 18), "p": (72, 22, 18, 34)}
 _SPREAD = (1.0, 0.25, -0.5, -1.35)  # of index to little finger, times the spread of the shape
@@ -176,7 +177,10 @@ _SHAPES = {
     "beak": ("pBBBB", 0), "small-c": ("pCFFF", 0), "pinch": ("pBFFF", 0), "k": ("pESFF", 8),
     "double-ring": ("pOOEE", 9), "bent-three": ("oHHFF", 12),
 }  # fmt: skip
-SHAPES = tuple(_SHAPES)
+SHAPES: dict[str, Floats] = {}  # (20,) joint angles
+for _name, (_codes, _degrees) in _SHAPES.items():
+    _rows = [(*_FINGER[code], _degrees * share) for code, share in zip(_codes[1:], _SPREAD, strict=True)]
+    SHAPES[_name] = np.radians([_THUMB[_codes[0]], *_rows]).ravel()
 
 # Where the middle of the palm goes.
 _LOCATIONS = {
@@ -188,7 +192,7 @@ _LOCATIONS = {
     "before-face": (-0.16, -0.50, -0.86), "high-space": (-0.52, -0.34, -0.74), "middle-space": (-0.22, 0.42, -0.86),
     "side-space": (-0.72, 0.26, -0.60), "low-space": (-0.26, 0.90, -0.66), "far-space": (0.26, 0.36, -0.80),
 }  # fmt: skip
-LOCATIONS = tuple(_LOCATIONS)
+LOCATIONS = {name: np.array(point, dtype=np.float64) for name, point in _LOCATIONS.items()}
 
 # Degrees (swing, tilt, roll): fingers up and palm to the camera, then rolled about the fingers (90: palm to the other
 # side, 180: to the signer), swung in the picture (90: fingers to the other side), tilted about x (90: up is forward).
@@ -197,7 +201,7 @@ _ORIENTATIONS = {
     "forward-side": (10, 72, 88), "forward-up": (10, 78, 176), "side-in": (72, 5, 170), "side-down": (72, 72, 0),
     "side-up": (66, 76, 172), "down-in": (8, 142, 4),
 }  # fmt: skip
-ORIENTATIONS = tuple(_ORIENTATIONS)
+ORIENTATIONS = {name: np.radians(degrees) for name, degrees in _ORIENTATIONS.items()}
 
 # Where a path goes and to which side it bows. Those in depth also rise or fall: a camera in front must see them.
 _DIRECTIONS = {
@@ -206,7 +210,7 @@ _DIRECTIONS = {
     "forward": ((0, 0.7, -1), (0, -1, -0.7)), "back": ((0.2, -0.7, 1), (-1, 0, 0.2)),
     "diagonal": ((0.7, 0.7, 0), (0.7, -0.7, 0)),
 }  # fmt: skip
-DIRECTIONS = tuple(_DIRECTIONS)
+DIRECTIONS = {name: np.array(axes) / np.linalg.norm(axes, axis=1, keepdims=True) for name, axes in _DIRECTIONS.items()}
 
 PATHS = ("straight", "arc", "circle", "zigzag", "tap", "hold")
 _PLACE = 0.36  # every form has its own place around the middle of its location
@@ -251,23 +255,22 @@ class Form:
 _SHAPE_CHANGES = (("fist", "five"), ("o", "five"), ("flat", "bent"), ("beak", "five"), ("claw", "fist"),
                   ("v", "bent-v"), ("index", "hook"), ("five", "beak"), ("l", "pinch"),
                   ("three", "bent-three"))  # fmt: skip
-_HANDS = tuple(Hands)
 _BASES = ("flat", "fist", "index", "five", "c")
 
 
 def _random_form(rng: np.random.Generator) -> Form:
-    hands = _pick(rng, _HANDS, (0.50, 0.24, 0.09, 0.17))
-    shape = final_shape = _pick(rng, SHAPES)
+    hands = _pick(rng, tuple(Hands), (0.50, 0.24, 0.09, 0.17))
+    shape = final_shape = _pick(rng, tuple(SHAPES))
     if rng.random() < 0.22:
         shape, final_shape = _SHAPE_CHANGES[rng.integers(len(_SHAPE_CHANGES))]
-    orientation = final_orientation = _pick(rng, ORIENTATIONS)
+    orientation = final_orientation = _pick(rng, tuple(ORIENTATIONS))
     if rng.random() < 0.18:
-        final_orientation = _pick(rng, ORIENTATIONS)
+        final_orientation = _pick(rng, tuple(ORIENTATIONS))
     path = _pick(rng, PATHS, (0.32, 0.2, 0.15, 0.1, 0.15, 0.08))
     if path == "hold" and shape == final_shape and orientation == final_orientation:
         path = "tap"  # a sign moves
     reach = _PLACE_AT_BASE if hands is Hands.BASE else _PLACE
-    location = "middle-space" if hands is Hands.BASE else _pick(rng, LOCATIONS)
+    location = "middle-space" if hands is Hands.BASE else _pick(rng, tuple(LOCATIONS))
     x, y, z = np.round(rng.uniform(-reach, reach, 3), 3).tolist()
     stroke = Stroke(
         shape=shape,
@@ -277,7 +280,7 @@ def _random_form(rng: np.random.Generator) -> Form:
         orientation=orientation,
         final_orientation=final_orientation,
         path=path,
-        direction=_pick(rng, DIRECTIONS),
+        direction=_pick(rng, tuple(DIRECTIONS)),
         size=int(rng.integers(len(SIZES))),
         repetitions=_pick(rng, (1, 2, 3), (0.6, 0.3, 0.1)),
     )
@@ -287,46 +290,16 @@ def _random_form(rng: np.random.Generator) -> Form:
 def _minimal_partner(form: Form, rng: np.random.Generator) -> Form:
     which = int(rng.integers(len(form.strokes)))
     stroke = form.strokes[which]
-    kinds = ["shape", "orientation", "path"] + ["location"] * (form.hands is not Hands.BASE)
-    kind = _pick(rng, tuple(kinds))
-    if kind == "shape":
-        shape = _other(rng, SHAPES, stroke.shape)
-        changed = replace(stroke, shape=shape, final_shape=shape)
-    elif kind == "orientation":
-        orientation = _other(rng, ORIENTATIONS, stroke.orientation)
-        changed = replace(stroke, orientation=orientation, final_orientation=orientation)
-    elif kind == "location":
-        changed = replace(stroke, location=_other(rng, LOCATIONS, stroke.location))
-    else:
-        changed = replace(stroke, path=_other(rng, PATHS[:-1], stroke.path))
+    options = {"shape": tuple(SHAPES), "orientation": tuple(ORIENTATIONS), "path": PATHS[:-1]}
+    if form.hands is not Hands.BASE:
+        options["location"] = tuple(LOCATIONS)
+    kind = _pick(rng, tuple(options))
+    value = _pick(rng, tuple(option for option in options[kind] if option != getattr(stroke, kind)))
+    changes: dict[str, Any] = {kind: value}
+    if kind in ("shape", "orientation"):
+        changes[f"final_{kind}"] = value
+    changed = replace(stroke, **changes)
     return replace(form, strokes=(*form.strokes[:which], changed, *form.strokes[which + 1 :]))
-
-
-def compound(first: Form, second: Form) -> Form:
-    return Form((first.strokes[0], second.strokes[-1]), second.hands, second.base_shape)
-
-
-def shape_angles(shape: str) -> Floats:
-    """(20,) the joint angles of a handshape."""
-    codes, spread = _SHAPES[shape]
-    rows = [(*_FINGER[code], spread * share) for code, share in zip(codes[1:], _SPREAD, strict=True)]
-    return np.radians(np.array([_THUMB[codes[0]], *rows], dtype=np.float64)).ravel()
-
-
-def location_point(location: str) -> Floats:
-    """(3,) where the palm goes."""
-    return np.array(_LOCATIONS[location], dtype=np.float64)
-
-
-def orientation_angles(orientation: str) -> Floats:
-    """(3,) swing, tilt, roll."""
-    return np.radians(np.array(_ORIENTATIONS[orientation], dtype=np.float64))
-
-
-def path_axes(direction: str) -> tuple[Floats, Floats]:
-    """Two unit vectors (3,): where a path goes, and the side to which it bows."""
-    along, aside = (np.array(axis, dtype=np.float64) for axis in _DIRECTIONS[direction])
-    return along / np.linalg.norm(along), aside / np.linalg.norm(aside)
 
 
 def _pick(rng: np.random.Generator, options: tuple[_T, ...], odds: tuple[float, ...] | None = None) -> _T:
@@ -334,10 +307,6 @@ def _pick(rng: np.random.Generator, options: tuple[_T, ...], odds: tuple[float, 
         return options[int(rng.integers(len(options)))]
     upto = tuple(accumulate(odds))
     return options[bisect(upto, float(rng.random()) * upto[-1])]
-
-
-def _other(rng: np.random.Generator, options: tuple[str, ...], than: str) -> str:
-    return _pick(rng, tuple(option for option in options if option != than))
 
 
 # The English words of the world: plain ones by kind, and two-word names made of them. The list was written for this
@@ -448,8 +417,7 @@ def _compound_lemmas() -> Iterator[Lemma]:
     """Two-word names, the pairs of kinds in turn."""
     columns = ([f"{a}-{b}" for a in first.split() for b in second.split() if a != b] for first, second in _PAIRS)
     mixed = [column[i * 7919 % len(column)] for column in columns for i in range(len(column))]
-    for name in dict.fromkeys(mixed):
-        yield Lemma(normalise(name), "noun")
+    return (Lemma(normalise(name), "noun") for name in dict.fromkeys(mixed))
 
 
 def english_lemmas(n: int, rng: np.random.Generator) -> tuple[Lemma, ...]:

@@ -13,7 +13,7 @@ from signspot.evaluation.protocol import Gallery, ProtocolScores, TestPassage, s
 from signspot.world.people import HAND_NUMBERS, POSE_NUMBERS
 from signspot.world.simulation import World
 
-_CLIPS = 200  # entries performed to measure their length
+_CLIPS, _EPISODES = 200, 4  # entries and episodes that are performed to be measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,34 +30,23 @@ class Comparison:
         return abs(self.world - self.paper) / self.paper
 
 
-def world_statistics(world: World, n_episodes: int = 4) -> tuple[Comparison, ...]:
-    return (*_of_dictionary(world), *_of_broadcast(world, n_episodes))
-
-
-def _of_dictionary(world: World) -> Iterator[Comparison]:
+def world_statistics(world: World) -> tuple[Comparison, ...]:
     entries = [entry for entry in world.dictionary_entries() if entry.word in world.annotated_words]
     shown = [world.perform_entry(entry) for entry in entries[:: max(1, len(entries) // _CLIPS)]]
-    yield Comparison("entries per annotated word", len(entries) / len(world.annotated_words), 2992 / 1064, "4.1")
-    yield Comparison("frames of an entry", _mean([len(clip) for clip in shown]), 78, "4.1")
-    yield Comparison("frames of a trimmed entry", _mean([len(clip.moving) for clip in shown]), 56, "4.1")
-
-
-def _of_broadcast(world: World, n_episodes: int) -> Iterator[Comparison]:
-    episodes = [
-        (episode.truth, episode.subtitle_words, episode.passages)
-        for episode in islice(world.perform_episodes("train"), n_episodes)
-    ]
-    durations = [len(token.span) for truth, _, _ in episodes for token in truth]
-    words = [len(words) for _, subtitles, _ in episodes for words in subtitles]
-    labels = [len(passage.annotations) for _, _, passages in episodes for passage in passages]
-    yield Comparison("frames of a sign, 5th percentile", float(np.percentile(durations, 5)), 7, "App. B.5")
-    yield Comparison("frames of a sign, 95th percentile", float(np.percentile(durations, 95)), 13, "App. B.5")
-    yield Comparison("vocabulary words of a subtitle", _mean(words), 8, "4.1")
-    yield Comparison("annotations of a passage", _mean(labels), 1, "4.1")
-
-
-def _mean(numbers: list[int]) -> float:
-    return float(np.mean(numbers))
+    episodes = list(islice(world.perform_episodes("train"), _EPISODES))
+    durations = [len(token.span) for episode in episodes for token in episode.truth]
+    words = [len(words) for episode in episodes for words in episode.subtitle_words]
+    labels = [len(passage.annotations) for episode in episodes for passage in episode.passages]
+    rows = (
+        ("entries per annotated word", len(entries) / len(world.annotated_words), 2992 / 1064, "4.1"),
+        ("frames of an entry", np.mean([len(clip) for clip in shown]), 78, "4.1"),
+        ("frames of a trimmed entry", np.mean([len(clip.moving) for clip in shown]), 56, "4.1"),
+        ("frames of a sign, 5th percentile", np.percentile(durations, 5), 7, "App. B.5"),
+        ("frames of a sign, 95th percentile", np.percentile(durations, 95), 13, "App. B.5"),
+        ("vocabulary words of a subtitle", np.mean(words), 8, "4.1"),
+        ("annotations of a passage", np.mean(labels), 1, "4.1"),
+    )
+    return tuple(Comparison(name, float(value), paper, source) for name, value, paper, source in rows)
 
 
 # The weakest baseline, by which the difficulty of the world was set: nearest neighbour on raw joints. A window of 16
@@ -88,8 +77,7 @@ def _passages(world: World, mean: FloatArray) -> Iterator[TestPassage]:
     for episode in world.perform_episodes("test"):
         joints = body_joints(world.detected(episode.performance, episode.episode_id))
         for number, passage in enumerate(episode.passages):
-            label = passage.annotations[0]
-            span = passage.span
+            label, span = passage.annotations[0], passage.span
             grid = WindowGrid(len(span))
             vectors = _unit(windows(joints[span.start : span.stop], grid) - mean)
             centres = span.start + grid.starts() + CLIP_LENGTH // 2

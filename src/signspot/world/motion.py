@@ -23,28 +23,18 @@ from signspot.world.lexicon import (
     SIZES,
     Form,
     Hands,
-    location_point,
-    orientation_angles,
-    path_axes,
-    shape_angles,
 )
 from signspot.world.people import POSTURE, Carriage, Signer, landmarks
 
-_SHAPE_ANGLES = np.stack([shape_angles(shape) for shape in SHAPES])
-_LOCATION_POINTS = np.stack([location_point(location) for location in LOCATIONS])
-_ORIENTATION_ANGLES = np.stack([orientation_angles(orientation) for orientation in ORIENTATIONS])
-_AXES = np.stack([np.stack(path_axes(direction)) for direction in DIRECTIONS])  # (directions, 2, 3)
-
-_RELAXED = 0.55 * shape_angles("c") + 0.45 * shape_angles("flat")
-_FOLDED = np.concatenate([(-0.12, 1.02, -0.42), orientation_angles("side-in"), _RELAXED])
+_RELAXED = 0.55 * SHAPES["c"] + 0.45 * SHAPES["flat"]
+_FOLDED = np.concatenate([(-0.12, 1.02, -0.42), ORIENTATIONS["side-in"], _RELAXED])
 _HANGING = np.concatenate([(-0.60, 1.40, -0.12), np.radians((4, 166, 60)), _RELAXED])
 _UNDER = np.array((-0.06, 0.55, -0.80))  # where a base hand waits, in the mirror image of its own side
-_BASE_ORIENTATION = orientation_angles("side-up")
+_BASE_ORIENTATION = ORIENTATIONS["side-up"]
 _MIDDLE = np.array((-0.20, 0.35, -0.70))  # to where reduced signs sink
 _APART = -0.20  # two hands that do the same keep to their sides
 
 _VOWELS = re.compile("[aeiouy]+")
-ONE, SYMMETRIC, ALTERNATING, BASE = range(4)
 _HANDS = tuple(Hands)
 
 
@@ -85,21 +75,20 @@ def strokes_of(forms: tuple[Form | None, ...], signer: Signer) -> Plan:
     plan = _resting(len(is_rest), signer)
     told = np.flatnonzero(~is_rest)
     hands = np.array([_HANDS.index(form.hands) for _, form in rows], dtype=np.int64)
-    place = _LOCATION_POINTS[[LOCATIONS.index(stroke.location) for stroke, _ in rows]]
-    place += np.array([stroke.place for stroke, _ in rows]).reshape(-1, 3)
-    place[:, 0] = np.where((hands == SYMMETRIC) | (hands == ALTERNATING), np.minimum(place[:, 0], _APART), place[:, 0])
+    is_twin = np.array([form.hands in (Hands.SYMMETRIC, Hands.ALTERNATING) for _, form in rows], dtype=bool)
+    place = np.array([LOCATIONS[stroke.location] + stroke.place for stroke, _ in rows]).reshape(-1, 3)
+    place[:, 0] = np.where(is_twin, np.minimum(place[:, 0], _APART), place[:, 0])
     ends = (plan.first, "shape", "orientation"), (plan.last, "final_shape", "final_orientation")
     for posture, shape, orientation in ends:
-        turned = _ORIENTATION_ANGLES[[ORIENTATIONS.index(getattr(stroke, orientation)) for stroke, _ in rows]]
-        angles = _SHAPE_ANGLES[[SHAPES.index(getattr(stroke, shape)) for stroke, _ in rows]]
-        posture[told, 0] = np.concatenate([place, turned, angles], axis=1)
-        twin = told[(hands == SYMMETRIC) | (hands == ALTERNATING)]
-        posture[twin, 1] = posture[twin, 0]
-        based = told[hands == BASE]
-        posture[based, 1, :6] = np.concatenate([_UNDER, _BASE_ORIENTATION])
-        posture[based, 1, 6:] = _SHAPE_ANGLES[[SHAPES.index(f.base_shape) for _, f in rows if f.hands is Hands.BASE]]
+        for number, (stroke, form), at in zip(told, rows, place, strict=True):
+            angles = ORIENTATIONS[getattr(stroke, orientation)], SHAPES[getattr(stroke, shape)]
+            posture[number, 0] = np.concatenate([at, *angles])
+            if form.hands is Hands.BASE:
+                posture[number, 1] = np.concatenate([_UNDER, _BASE_ORIENTATION, SHAPES[form.base_shape]])
+        posture[told[is_twin], 1] = posture[told[is_twin], 0]
     sizes = np.array([SIZES[stroke.size] for stroke, _ in rows]) * signer.size
-    plan.axes[told] = _AXES[[DIRECTIONS.index(stroke.direction) for stroke, _ in rows]] * sizes[:, None, None]
+    axes = np.array([DIRECTIONS[stroke.direction] for stroke, _ in rows]).reshape(-1, 2, 3)
+    plan.axes[told] = axes * sizes[:, None, None]
     plan.path[told] = [PATHS.index(stroke.path) for stroke, _ in rows]
     plan.repetitions[told] = [stroke.repetitions for stroke, _ in rows]
     plan.moves[told] = np.array([(1, 0), (1, 1), (1, -1), (1, 0)])[hands]

@@ -129,8 +129,8 @@ def _random_appearance(rng: np.random.Generator) -> Appearance:
     skin, hair = (
         shaded(some[int(rng.integers(len(some)))], float(rng.uniform(0.95, 1.05))) for some in (_SKINS, _HAIRS)
     )
-    top = _contrasting((skin,), rng, saturation=0.55)
-    background = _contrasting((top,), rng, saturation=0.35)
+    top = _contrasting(skin, rng, saturation=0.55)
+    background = _contrasting(top, rng, saturation=0.35)
     long_hair, long_sleeves = bool(rng.random() < 0.4), bool(rng.random() < 0.7)
     return Appearance(
         skin=skin, hair=hair, top=top, background=background, long_hair=long_hair, long_sleeves=long_sleeves
@@ -155,14 +155,14 @@ def blended(colour: Colour, other: Colour, share: float) -> Colour:
     return red, green, blue
 
 
-def _contrasting(others: tuple[Colour, ...], rng: np.random.Generator, *, saturation: float) -> Colour:
-    """The first drawn colour far enough from the others in brightness; the farthest drawn if none is."""
-    best, farthest = others[0], -1.0
+def _contrasting(other: Colour, rng: np.random.Generator, *, saturation: float) -> Colour:
+    """The first drawn colour far enough from the other in brightness; the farthest drawn if none is."""
+    best, farthest = other, -1.0
     for _ in range(_MOST_DRAWS):
         hue, strength, value = rng.random(3).tolist()
         red, green, blue = colorsys.hsv_to_rgb(hue, strength * saturation, 0.12 + 0.85 * value)
         drawn = (round(255 * red), round(255 * green), round(255 * blue))
-        distance = min(abs(luma(drawn) - luma(other)) for other in others)
+        distance = abs(luma(drawn) - luma(other))
         if distance >= _LEAST_CONTRAST:
             return drawn
         if distance > farthest:

@@ -206,18 +206,19 @@ def _some_colour(rng: np.random.Generator) -> Colour:
 _SIDE = 192
 _EVERY = 2  # frames a moving picture leaves out
 _EPISODE_FRAMES = 75
+_ENTRIES, _PAIRS = 8, 3  # on the sheets
 _CLOSE = Placement(-0.31, -0.15, 1.6)  # the hands fill the picture
 
 
-def write_preview(world: World, folder: Path, *, n_entries: int = 8, n_pairs: int = 3) -> tuple[Path, ...]:
+def write_preview(world: World, folder: Path) -> tuple[Path, ...]:
     """Write entries.png, minimal-pairs.png, dictionary.gif and continuous.gif into `folder`."""
     entries = world.dictionary_entries()
-    some = entries[:: max(1, len(entries) // n_entries)][:n_entries]
+    some = entries[:: max(1, len(entries) // _ENTRIES)][:_ENTRIES]
     first = {entry.type_id: entry for entry in reversed(entries)}
     pairs = [(first[a], first[b]) for a, b in world.lexicon.minimal_pairs if a in first and b in first]
     sheets = {
         "entries.png": [_row(world, entry, entry.entry_id) for entry in some],
-        "minimal-pairs.png": [row for pair in pairs[:n_pairs] for row in _pair(world, pair)],
+        "minimal-pairs.png": [row for pair in pairs[:_PAIRS] for row in _pair(world, pair)],
     }
     written = []
     for name, rows in sheets.items():

@@ -46,12 +46,10 @@ class World:
             raise InputError("seed", f"{seed} is negative", "choose 0 or more")
         lemmas = english_lemmas(preset.n_words, chance(seed, "words"))
         rng = chance(seed, "entries")
-        annotated = spread_counts(preset.n_annotated, preset.entries_per_annotated_word, _MOST_ENTRIES, rng)
-        others = preset.n_words - preset.n_annotated
-        counts = annotated
-        if others:
+        counts = spread_counts(preset.n_annotated, preset.entries_per_annotated_word, _MOST_ENTRIES, rng)
+        if others := preset.n_words - preset.n_annotated:
             rest = spread_counts(others, preset.entries_per_other_word, _MOST_ENTRIES, rng)
-            counts = np.concatenate([annotated, rest])
+            counts = np.concatenate([counts, rest])
         # Deviation (Paper 4.2 does not say how its test words were chosen): one of each stratum of frequency.
         strata = np.array_split(np.arange(preset.n_annotated), preset.n_test_words)
         test_words = Vocabulary.of(lemmas[int(rng.choice(stratum))].word for stratum in strata)
