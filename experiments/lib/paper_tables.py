@@ -527,7 +527,7 @@ def world_trunk_data(world: World, words: Vocabulary, config: TrunkRunConfig, to
         told("performing the training episodes", number, len(episode_ids))
         episode, points = _performed(world, episode_id)
         for annotation in episode.annotations:
-            span = config.clip_window.around(annotation.frame)
+            span = config.clip_options.window.around(annotation.frame)
             if annotation.word in words and span.stop <= len(points):
                 name = f"{episode_id}, frame {annotation.frame}"
                 whole = FrameSpan(0, len(span))
@@ -573,7 +573,7 @@ def episode_passages(episode: EpisodePerformance, vocabulary: Vocabulary) -> tup
     """The labelled passages of an episode, its subtitles read as those of any corpus."""
     axis = TimeAxis(np.arange(len(episode.performance), dtype=np.float64) * FRAME_MS)
     footage = Footage(episode.episode_id, axis, episode.subtitles, episode.annotations)
-    return labelled_passages(footage, vocabulary, PassageOptions()).passages
+    return labelled_passages(footage, vocabulary, PassageOptions())[0]
 
 
 def _dictionary_clips(world: World, words: Vocabulary, max_speed: float) -> RecordedClips:

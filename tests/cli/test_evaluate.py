@@ -43,9 +43,9 @@ def test_json_is_the_same_on_the_screen_and_in_a_file(
     [
         ([], "there is nothing to evaluate"),
         (["random", "--truth"], "--truth stands in place of a model"),
-        (["random", "--protocol", "half"], "--protocol half: is no protocol: choose seen, unseen or all"),
+        (["random", "--protocol", "half"], "--protocol half: is not a protocol: choose seen, unseen or all"),
         (["random", "--protocol", "unseen"], "needs the split into training and test words"),
-        (["random", "--checkpoint", "first"], "--checkpoint first: is none: choose last or best"),
+        (["random", "--checkpoint", "first"], "--checkpoint first: is unknown: choose last or best"),
         (["no-such-model"], "no-such-model: no model of this name is on this computer"),
         (["random", "--out", "nowhere/out"], "the folder to write to does not exist"),
         (["random", "--challenge", "nowhere.json", "nowhere.json"], "nowhere.json: no such file: check the name"),

@@ -98,7 +98,7 @@ def test_json_on_the_screen_is_what_the_library_gives(toy_world: ToyWorld, capsy
         (["spot", "V", "apple", "-d", "D", "--csv", "T", "--vtt", "T"], "is named for two outputs"),
         (
             ["spot", "V", "apple", "-d", "D", "--eaf", "o.csv"],
-            "no name for the output --eaf: use a name that ends in .eaf",
+            "not a name for the output --eaf: use a name that ends in .eaf",
         ),
         (["spot", "V", "apple", "-d", "D", "--plot", "o.jpg"], "ends in .png or .svg or .pdf"),
         (["spot", "V", "apple", "-d", "D", "--csv", "no/such/folder.csv"], "the folder to write to does not exist"),

@@ -50,7 +50,7 @@ def test_a_run_prints_every_epoch_and_where_the_model_is(
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (["--set", "epoch=3"], "--set epoch=3: 'epoch' is no option: did you mean epochs?"),
+        (["--set", "epoch=3"], "--set epoch=3: 'epoch' is not an option: did you mean epochs?"),
         (["--resume", "--overwrite"], "--resume and --overwrite: cannot be given together"),
         (["--test", "nowhere"], "nowhere: no such folder"),
         (["--trunk", "nowhere.safetensors"], "nowhere.safetensors: cannot be read"),
@@ -172,7 +172,7 @@ def test_words_come_from_a_list_or_from_material(
         (("--words", "w", "--data", "d"), "give one of"),
         (("--words", "words.txt", "--test-words", "3"), "3 test words: cannot be drawn from 3 labelled words"),
         (("--words", "words.txt", "--seed", "-1"), "seed -1: is negative"),
-        (("--words", "marks.txt"), "marks.txt: '?!' is no word: correct or remove the line"),
+        (("--words", "marks.txt"), "marks.txt: '?!' is not a word: correct or remove the line"),
     ],
 )
 def test_a_split_that_cannot_be_drawn_is_told(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.words import Word
 from signspot.errors import InputError
-from signspot.learning.batches import BACKGROUND, BatchOptions, BatchSource, Dropped, Minibatch
+from signspot.learning.batches import BACKGROUND, BatchOptions, BatchSource, Minibatch
 from signspot.learning.material import Material
 from tests.learning.problems import Sizes, one_passage, random_material, with_passages
 
@@ -172,6 +172,9 @@ def test_unbalanced_minibatches_may_have_a_word_twice() -> None:
     material = one_passage(frame=100, n=6)
     plain = BatchSource(material, BatchOptions(balanced=False, batch_size=4), seed=0)
     assert plain.minibatch(0, 0).n_items == 4
+    ten = BatchSource(one_passage(frame=100, n=103), BatchOptions(balanced=False, batch_size=10), seed=0)
+    shown = [passage for step in range(ten.steps_per_epoch) for passage in ten.minibatch(0, step).passages]
+    assert len(shown) == len(set(shown)) == 100 and shown != sorted(shown), "each at most once, in random order"
     assert BatchSource(material, BatchOptions(batch_size=4), seed=0).minibatch(0, 0).n_items == 1
 
 
@@ -201,12 +204,12 @@ def test_what_is_left_out_is_counted_by_reason() -> None:
     options = BatchOptions(words=frozenset(material.vocabulary.words[:11]))
     report = BatchSource(material, options, seed=0).report
     assert report.dropped == (
-        Dropped("labelled with a confidence below 0.5", 1),
-        Dropped("the label is no training word", 1),
-        Dropped("the dictionary has no entry for the label", 1),
-        Dropped("the label lies outside the passage or its video", 1),
-        Dropped("shorter than 16 frames", 1),
-        Dropped("no clip around the label fits into the passage", 1),
+        ("labelled with a confidence below 0.5", 1),
+        ("the label is not a training word", 1),
+        ("the dictionary has no entry for the label", 1),
+        ("the label lies outside the passage or its video", 1),
+        ("shorter than 16 frames", 1),
+        ("no clip around the label fits into the passage", 1),
     )
     assert (report.n_passages, report.n_used, report.n_labels) == (8, 2, 2)
     assert "2 of 8 labelled passages, 2 words: 1 minibatches of 2 in an epoch" in report.lines()

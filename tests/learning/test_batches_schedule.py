@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.learning.batches import EpochShape, balanced_epoch, plain_epoch, ragged
+from signspot.learning.batches import EpochShape, balanced_epoch, ragged
 
 
 def drawn_labels(n_passages: int, n_words: int, skew: float, seed: int) -> np.ndarray:
@@ -88,14 +88,6 @@ def test_a_word_is_spread_over_the_epoch_and_meets_all_others() -> None:
     assert np.ptp(where) > 60
     partners = set(words[where].reshape(-1).tolist())
     assert len(partners) > 30
-
-
-def test_plain_epochs_visit_passages_at_most_once_in_random_order() -> None:
-    shape = EpochShape.of(np.zeros(103, np.int64), 10, balanced=False)
-    epoch = plain_epoch(103, shape, np.random.default_rng(0))
-    assert epoch.shape == (10, 10)
-    assert len(set(epoch.reshape(-1).tolist())) == 100
-    assert epoch.reshape(-1).tolist() != sorted(epoch.reshape(-1).tolist())
 
 
 def test_epochs_of_one_seed_are_the_same_and_of_two_seeds_are_not() -> None:

@@ -99,11 +99,11 @@ def test_what_is_left_out_is_told(video: Path, cache: FrameCache, tmp_path: Path
     assert len(found.source) == 1
     assert found.outside_vocabulary == 1
     assert found.below_confidence == 1
-    assert [(one.name, one.why.split(": ")[-1]) for one in found.skipped[::2]] == [
+    assert [(name, why.split(": ")[-1]) for name, why in found.skipped[::2]] == [
         ("news: tree at frame 60", "the video ends before"),
         ("private", "it may not be used for training"),
     ]
-    assert found.skipped[1].name == "lost" and "broken.mp4" in found.skipped[1].why
+    assert found.skipped[1][0] == "lost" and "broken.mp4" in found.skipped[1][1]
 
 
 def test_dictionary_clips_show_the_whole_video_at_random_speed(video: Path, cache: FrameCache) -> None:
@@ -114,7 +114,7 @@ def test_dictionary_clips_show_the_whole_video_at_random_speed(video: Path, cach
     ]
     found = dictionary_clips(entries, WORDS, cache)
     assert found.outside_vocabulary == 1
-    assert [one.name for one in found.skipped] == ["a1"]
+    assert [name for name, _ in found.skipped] == ["a1"]
     assert (len(found.source), found.source.label(0), found.source.name(0)) == (1, 1, "t1")
     rng = np.random.default_rng(0)
     drawn = [numbers(found.source.clip(0, rng)) for _ in range(40)]
@@ -141,7 +141,7 @@ def test_annotated_clips_of_landmarks_are_those_of_the_pose_file(tmp_path: Path)
     points = passage()
     episode = episode_of(write(points, tmp_path / "news.pose"), (TREE, 40, 0.7), (APPLE, 63, 0.9), (TREE, 64, 1))
     found = annotated_clips([episode], WORDS, LandmarkFrames(Reading(store=tmp_path / "found")))
-    assert [one.name for one in found.skipped] == ["news: tree at frame 64"]
+    assert [name for name, _ in found.skipped] == ["news: tree at frame 64"]
     drawn = [found.source.clip(0, np.random.default_rng(seed)) for seed in range(30)]
     starts = {next(first for first in range(20, 25) if np.allclose(clip, points[first : first + 16])) for clip in drawn}
     assert starts == set(range(20, 25))
@@ -176,8 +176,8 @@ def test_pose_files_that_show_no_sign_are_left_out(tmp_path: Path) -> None:
     entries[-1] = replace(entries[-1], kept=FrameSpan(10, 99))
     found = dictionary_clips(entries, WORDS, LandmarkFrames(Reading(store=tmp_path / "found")))
     assert len(found.source) == 0
-    assert [one.name for one in found.skipped] == list(files)
-    assert "nobody was found" in found.skipped[1].why and "ends before" in found.skipped[3].why
+    assert [name for name, _ in found.skipped] == list(files)
+    assert "nobody was found" in found.skipped[1][1] and "ends before" in found.skipped[3][1]
 
 
 def test_landmarks_of_videos_are_detected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,7 +110,6 @@ def test_a_video_too_long_for_one_sign_is_refused(video: Path, cache: FrameCache
 def test_recordings_are_opened_when_asked_for(video: Path, cache: FrameCache) -> None:
     stored = cache.frames_in(video, [FrameSpan(7, 9)])
     recordings = StoredRecordings([stored] * 5000)  # more than a process may hold open
-    assert len(recordings[10:]) == 4990
     for recording in recordings:
         assert recording.shape == (2, SIDE, SIDE, 3)
     with pytest.raises(ValueError, match="read-only"):

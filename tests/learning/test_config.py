@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.errors import InputError
-from signspot.learning.config import EmbeddingConfig, as_toml, differing_options, read_config
+from signspot.learning.config import EmbeddingConfig, as_toml, read_config
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs" / "embedding").glob("*.toml"))
 
@@ -34,7 +34,8 @@ def test_an_empty_file_is_the_run_of_the_paper(tmp_path: Path) -> None:
 def test_every_config_of_a_table_states_only_what_differs(path: Path) -> None:
     config = read_config(path, EmbeddingConfig)
     stated = [line.partition(" = ")[0] for line in path.read_text().splitlines() if not line.startswith("#")]
-    differing = differing_options(config, EmbeddingConfig())
+    paper, ours = asdict(EmbeddingConfig()), asdict(config)
+    differing = tuple(name for name in paper if ours[name] != paper[name])
     # Two rows name the default that their table is about.
     assert (
         set(differing)
@@ -63,8 +64,8 @@ def test_the_configs_cover_the_tables() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("tempreature = 0.1", "run.toml: 'tempreature' is no option: did you mean temperature?"),
-        ("xyz = 1", "'xyz' is no option: the options are loss, "),
+        ("tempreature = 0.1", "run.toml: 'tempreature' is not an option: did you mean temperature?"),
+        ("xyz = 1", "'xyz' is not an option: the options are loss, "),
         ("batch_size = '128'", "batch_size is '128', but it takes a whole number"),
         ("batch_size = true", "batch_size is True, but it takes a whole number"),
         ("batch_size = 1.5", "batch_size is 1.5, but it takes a whole number"),
@@ -182,7 +183,7 @@ def test_tables_are_nested_options(tmp_path: Path) -> None:
     assert config == Outer(1, Inner(5, "y"), (2, 3.0), "a", 4)
     path.write_text(as_toml(config))
     assert read_config(path, Outer) == config
-    with pytest.raises(InputError, match=r"'inner.sied' is no option: did you mean inner.side\?"):
+    with pytest.raises(InputError, match=r"'inner.sied' is not an option: did you mean inner.side\?"):
         read_config(written(tmp_path, "needed = 1\n[inner]\nsied = 5\n"), Outer)
     with pytest.raises(InputError, match=r"lacks options .*needed"):
         read_config(written(tmp_path, ""), Outer)

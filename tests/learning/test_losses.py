@@ -362,22 +362,10 @@ def test_classification_weighs_both_domains_alike() -> None:
     assert classification(batch, segment_logits, entry_logits).item() == pytest.approx(expected)
 
 
-def test_classification_leaves_out_words_without_a_class() -> None:
-    batch = figure()
-    class_of_word = numbers([1, -1, -1, 0, -1])  # friend and language
-    random = torch.Generator().manual_seed(0)
-    segment_logits = torch.randn(6, 2, generator=random, dtype=torch.float64)
-    entry_logits = torch.randn(9, 2, generator=random, dtype=torch.float64)
-    expected = (
-        naive_cross_entropy(segment_logits, [1, -1, -1, 0, -1, -1])
-        + naive_cross_entropy(entry_logits, [1, 1, -1, -1, -1, 0, 0, -1, -1])
-    ) / 2
-    assert classification(batch, segment_logits, entry_logits, class_of_word).item() == pytest.approx(expected)
-
-
 def test_classification_without_any_known_word_costs_nothing() -> None:
     segment_logits, entry_logits = torch.ones(6, 2, requires_grad=True), torch.ones(9, 2, requires_grad=True)
-    loss = classification(figure(), segment_logits, entry_logits, torch.full((5,), -1))
+    batch = replace(figure(), segment_word=torch.full((6,), -1), entry_word=torch.full((9,), -1))
+    loss = classification(batch, segment_logits, entry_logits)
     loss.backward()  # type: ignore[no-untyped-call]
     assert loss.item() == 0
     assert segment_logits.grad is not None

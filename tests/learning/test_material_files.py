@@ -110,7 +110,7 @@ def edited(folder: Path, **changes: object) -> None:
         ({"version": 2}, "this program reads version 1"),
         ({"format": "x"}, "is not a manifest"),
         ({"files": {}}, 'does not name its files under "files"'),
-        ({"vocabulary": [1]}, "'vocabulary' is no list of texts"),
+        ({"vocabulary": [1]}, "'vocabulary' is not a list of texts"),
         ({"vocabulary": ["a", "a"]}, "a vocabulary names each word once"),
         ({"vocabulary": []}, "has an empty vocabulary"),
         ({"vocabulary": ["a"]}, "words of entries: are not whole numbers from 0 to 0"),
@@ -169,7 +169,7 @@ def test_damaged_synonyms_are_refused(tmp_path: Path, pairs: object) -> None:
     write_synonyms(Synonyms.of([(Word("a"), Word("b"))]), tmp_path, "sign")
     path = tmp_path / "synonyms-sign.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pairs": pairs}))
-    with pytest.raises(FormatError, match=r"is no pair of words|is no list"):
+    with pytest.raises(FormatError, match=r"is not a pair of words|is not a list"):
         read_synonyms(tmp_path, "sign")
 
 

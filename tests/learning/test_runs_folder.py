@@ -71,10 +71,10 @@ def test_overwrite_takes_away_the_files_of_the_old_run_and_nothing_else(tmp_path
 @pytest.mark.parametrize("start", ["new", "resume", "overwrite"])
 def test_a_folder_of_something_else_is_never_touched(tmp_path: Path, start: Start) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(OutputExists, match="exists and is no run folder"):
+    with pytest.raises(OutputExists, match="exists and is not a run folder"):
         begun(tmp_path, start=start)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
-    with pytest.raises(OutputExists, match="exists and is no run folder"):
+    with pytest.raises(OutputExists, match="exists and is not a run folder"):
         begun(tmp_path / "thesis.txt", start=start)
 
 

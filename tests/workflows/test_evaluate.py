@@ -131,7 +131,7 @@ def test_signers_come_from_the_corpus_and_videos_stand_in_for_them(folder: Path)
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("nowhere", "no model of this name"), ("corpus", "is no run folder"), ("split.json", "split.json")],
+    [("nowhere", "no model of this name"), ("corpus", "is not a run folder"), ("split.json", "split.json")],
 )
 def test_what_is_no_model_is_refused(folder: Path, name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
@@ -156,7 +156,7 @@ def test_a_protocol_of_split_words_needs_the_split(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": "half"}, "is no protocol"),
+        ({"name": "half"}, "is not a protocol"),
         ({"dictionary_words": "some"}, "choose limited or full"),
         ({"stride": 0}, "a stride is at least 1"),
         ({"min_confidence": 1.5}, "a confidence lies from 0 to 1"),

@@ -81,7 +81,7 @@ def test_words_that_are_not_trained_are_never_labels(request_: EmbeddingRun, tmp
     told: list[str] = []
     changes = (f"split={tmp_path / 'split.json'}", "training_words=train", "dictionary=limited")
     train_embedding(replace(request_, changes=changes), tell=told.append)
-    assert "18 passages left out: the label is no training word" in told
+    assert "18 passages left out: the label is not a training word" in told
     assert {"train", "test", "split"} == set(json.loads((request_.out / "data.json").read_text()))
     with pytest.raises(InputError, match="training_words = train: needs a split file"):
         train_embedding(replace(request_, out=tmp_path / "other", changes=("training_words=train",)))
@@ -155,7 +155,7 @@ def test_runs_are_compared_by_what_differs_and_what_came_out(request_: Embedding
     assert results["state"] == (None, None, "not finished")
     assert results["final.mean_ap"][0] == json.loads((request_.out / "results.json").read_text())["final"]["mean_ap"]
     assert results["final.mean_ap"][2] is None
-    with pytest.raises(InputError, match=r"is no run folder: it has no config\.toml"):
+    with pytest.raises(InputError, match=r"is not a run folder: it has no config\.toml"):
         compare_runs((tmp_path,))
 
 

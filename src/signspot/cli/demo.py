@@ -37,16 +37,13 @@ def demo(
             progress.clear()
             typer.echo(f"[{time.monotonic() - began:4.0f} s] {line}")
 
-        request = DemoRequest(
-            folder=folder,
-            seed=seed,
-            model=model,
-            preset=preset,
-            epochs=epochs,
-            backend=backend,
-            reading=Reading(progress=progress),
+        reading = Reading(progress=progress)
+        result = demonstrate(
+            DemoRequest(
+                folder=folder, seed=seed, model=model, preset=preset, epochs=epochs, backend=backend, reading=reading
+            ),
+            tell,
         )
-        result = demonstrate(request, tell)
     _print_table(result)
     typer.echo(f"\n{findings_note(result.spotted)}")
     files = result.files

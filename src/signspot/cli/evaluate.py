@@ -44,20 +44,16 @@ class TestSet:
     trust: bool = TRUST
 
     def files(self, bars: Bars) -> TestFiles:
-        """Where it is."""
         from signspot.workflows.evaluate import TestFiles
 
+        store = None if self.test is not None else self.store or default_store("")
+        reading = Reading(store=store, isolated=not self.trust, progress=bars, notify=bars.notify)
         return TestFiles(
             material=self.test,
             corpus=self.corpus,
             dictionary=self.dictionary,
             corpus_split=self.corpus_split,
-            reading=Reading(
-                store=None if self.test is not None else self.store or default_store(""),
-                isolated=not self.trust,
-                progress=bars,
-                notify=bars.notify,
-            ),
+            reading=reading,
         )
 
 
@@ -75,7 +71,6 @@ class Rules:
 
     @property
     def choice(self) -> ProtocolChoice:
-        """As the workflow takes them."""
         from signspot.workflows.evaluate import ProtocolChoice
 
         return ProtocolChoice(

@@ -27,11 +27,7 @@ def export(
 ) -> None:
     """Write results in other formats. Of several videos, ELAN files and subtitles go into a folder, one each."""
     request = ExportRequest(
-        results=results,
-        targets=files.asked_for(),
-        videos=videos,
-        classes=classes,
-        overwrite=overwrite,
+        results=results, targets=files.asked_for(), videos=videos, classes=classes, overwrite=overwrite
     )
     with progress_bars() as progress:
         done = export_results(request, progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -13,6 +14,9 @@ from rich.text import Text
 from signspot.cli.console import print_json, progress_bars, warn
 from signspot.embedding.zoo import models_folder
 from signspot.errors import EnvironmentProblem, one_line
+
+if TYPE_CHECKING:
+    from signspot.workflows.models import ImportedModel
 
 app = typer.Typer(help="Work with models.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -32,8 +36,9 @@ def list_command(json_target: Path | None = _JSON) -> None:
         warn(f"{error.where} {error.what}: imported ones are not listed")
     models = list_models(folder)
     if json_target is not None:
-        names = ("name", "what", "is_here")
-        print_json([{name: getattr(model, name) for name in names} | {"path": _text(model.path)} for model in models])
+        paths = [None if model.path is None else str(model.path) for model in models]
+        records = [{"name": one.name, "what": one.what, "is_here": one.is_here} for one in models]
+        print_json([record | {"path": path} for record, path in zip(records, paths, strict=True)])
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("model", "", "what it is"):
@@ -56,28 +61,25 @@ def import_command(
     from signspot.workflows.models import import_model
 
     options = ImportOptions(sha256=sha256, licence=licence, overwrite=overwrite)
-    brought = import_model(source, models_folder(os.environ), name or source.name.split(".")[0], options)
-    if brought.report is not None:
-        typer.echo(one_line(brought.report.summary))
-    typer.echo(one_line(f"wrote {brought.path}; use it with --model {brought.path.stem}"))
+    _show(import_model(source, models_folder(os.environ), name or source.name.split(".")[0], options))
 
 
 @app.command("fetch")
 def fetch_command(
-    name: str = typer.Argument(metavar="NAME", help="A name of `signspot models list`."),
-    overwrite: bool = _OVERWRITE,
+    name: str = typer.Argument(metavar="NAME", help="A name of `signspot models list`."), overwrite: bool = _OVERWRITE
 ) -> None:
     """Download a released model (the only command that uses the network) and import it."""
     from signspot.workflows.models import fetch_model
 
     with progress_bars() as progress:
-        brought = fetch_model(name, models_folder(os.environ), overwrite=overwrite, progress=progress)
-    if brought.report is None:
-        typer.echo(one_line(f"fetched {brought.path}; next: signspot dictionary import {brought.path} bsldict"))
-        return
-    typer.echo(one_line(brought.report.summary))
-    typer.echo(one_line(f"wrote {brought.path}; use it with --model {brought.path.stem}"))
+        fetched = fetch_model(name, models_folder(os.environ), overwrite=overwrite, progress=progress)
+    _show(fetched)
 
 
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
+def _show(imported: ImportedModel) -> None:
+    path = imported.path
+    if imported.report is None:
+        typer.echo(one_line(f"fetched {path}; next: signspot dictionary import {path} bsldict"))
+    else:
+        typer.echo(one_line(imported.report.summary))
+        typer.echo(one_line(f"wrote {path}; use it with --model {path.stem}"))

@@ -53,18 +53,8 @@ def split_command(
     """Draw which words are trained and which are only tested, frequent and rare ones alike."""
     from signspot.workflows.train import SplitRequest, draw_words
 
-    request = SplitRequest(
-        out=out,
-        n_test=test_words,
-        seed=seed,
-        corpus=corpus,
-        data=data,
-        words=words,
-        dictionary=dictionary,
-        min_confidence=confidence,
-        overwrite=overwrite,
-    )
-    drawn = draw_words(request)
+    request = SplitRequest(out=out, n_test=test_words, seed=seed, min_confidence=confidence, overwrite=overwrite)
+    drawn = draw_words(replace(request, corpus=corpus, data=data, words=words, dictionary=dictionary))
     if json_target is not None:
         sides = {"train": drawn.split.train, "test": drawn.split.test}
         record = {name: {"words": len(side), drawn.counted: drawn.labels(side)} for name, side in sides.items()}
@@ -100,11 +90,7 @@ def material_command(
     from signspot.workflows.train import MaterialFiles, MaterialOptions, write_training_material
 
     files = MaterialFiles(
-        corpus=corpus,
-        dictionary=dictionary,
-        out=out,
-        wordnet=_wordnet(synonyms),
-        overwrite=overwrite,
+        corpus=corpus, dictionary=dictionary, out=out, wordnet=_wordnet(synonyms), overwrite=overwrite
     )
     passages = PassageOptions(language=language, padding_ms=round(1000 * padding))
     kept = None if no_store else store or default_store("")
@@ -140,14 +126,10 @@ def embedding_command(
     from signspot.learning.head import Controls
     from signspot.workflows.train import EmbeddingRun, train_embedding
 
+    made_by = model_path(trunk) if trunk is not None else None
+    start = _start(resume=resume, overwrite=overwrite)
     request = EmbeddingRun(
-        config=config,
-        data=data,
-        out=out,
-        test=test,
-        trunk=model_path(trunk) if trunk is not None else None,
-        changes=tuple(changes),
-        start=_start(resume=resume, overwrite=overwrite),
+        config=config, data=data, out=out, test=test, trunk=made_by, changes=tuple(changes), start=start
     )
     with progress_bars() as bars:
         controls = Controls(progress=_watched(bars), save_seconds=60 * save_minutes)
@@ -175,28 +157,21 @@ def trunk_command(
     from signspot.learning.trunk import TrunkControls, TrunkProgress
     from signspot.workflows.train import TrunkRun, train_trunk_on
 
-    request = TrunkRun(
-        config=config,
-        corpus=corpus,
-        dictionary=dictionary,
-        out=out,
-        split=split,
-        cache=cache,
-        changes=tuple(changes),
-        start=_start(resume=resume, overwrite=overwrite),
-    )
+    start = _start(resume=resume, overwrite=overwrite)
+    request = TrunkRun(config=config, out=out, split=split, cache=cache, changes=tuple(changes), start=start)
     with progress_bars() as bars:
 
         def show(moment: TrunkProgress) -> None:
-            if moment.finished is not None:
+            epoch, ended = f"{moment.stage}, epoch {moment.epoch + 1} of {moment.epochs}", moment.finished
+            if ended is not None:
                 bars.clear()
-                done = f"{moment.stage}, epoch {moment.epoch + 1} of {moment.epochs}: loss {moment.finished.loss:.4f}"
-                typer.echo(f"{done}, {moment.finished.right:.1%} of training clips right")
-            bars(f"{moment.stage}, epoch {moment.epoch + 1} of {moment.epochs}", moment.step, moment.steps)
+                typer.echo(f"{epoch}: loss {ended.loss:.4f}, {ended.right:.1%} of training clips right")
+            bars(epoch, moment.step, moment.steps)
 
         controls = TrunkControls(progress=show, save_seconds=60 * save_minutes)
         reading = Reading(isolated=not trust, progress=bars)
-        trained = train_trunk_on(replace(request, reading=reading), controls, tell=_tell)
+        request = replace(request, corpus=corpus, dictionary=dictionary, reading=reading)
+        trained = train_trunk_on(request, controls, tell=_tell)
     _show(trained)
 
 
@@ -253,8 +228,7 @@ def _watched(bars: Bars) -> Callable[[HeadProgress], None]:
 
 def _show(trained: TrainedRun) -> None:
     folder = trained.folder
-    model = folder.best if folder.best.exists() else folder.last
-    typer.echo(one_line(f"wrote {folder.results} and {model}"))
+    _tell(f"wrote {folder.results} and {folder.best if folder.best.exists() else folder.last}")
 
 
 def _tell(line: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -75,7 +76,7 @@ def measure_command(
 
     measured = measure_world(preset, seed)
     if json_target is not None:
-        print_json(measured.as_json())
+        print_json(asdict(measured))
         return
     for row in measured.statistics:
         typer.echo(f"{row.name:34} {row.world:8.2f}   paper {row.paper:8.2f}  ({row.deviation:.0%} off; {row.source})")

@@ -1,7 +1,7 @@
 """The minibatches of Paper 3.2, drawn from trunk vectors on the disk.
 
 Every minibatch depends on the seed, the epoch and the step alone: any step can be made again without those before it,
-by any process. `schedule` says how passages are arranged into an epoch, `passage_windows` where their clips may lie.
+by any process.
 """
 
 from __future__ import annotations
@@ -54,14 +54,6 @@ class BatchOptions:
             raise ValueError(f"a clip of {CLIP_LENGTH} frames does not fit inside {self.around}")
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """Why some passages are not used, and how many."""
-
-    reason: str
-    count: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BatchReport:
     """What a source of minibatches uses, and what it leaves out."""
@@ -71,7 +63,7 @@ class _BatchReport:
     n_labels: int  # different words that label a passage
     n_steps: int  # of an epoch
     n_items: int  # of a minibatch
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[tuple[str, int], ...]  # why some passages are not used, and how many
     without_background_words: int  # passages used with their label's entries only
     without_background_clips: int  # passages used with their foreground clip only
 
@@ -84,7 +76,7 @@ class _BatchReport:
         )
         return (
             f"{used}: {self.n_steps} minibatches of {self.n_items} in an epoch",
-            *(f"{drop.count} passages left out: {drop.reason}" for drop in self.dropped),
+            *(f"{count} passages left out: {reason}" for reason, count in self.dropped),
             *(f"{count} passages {what}" for count, what in partly if count),
         )
 
@@ -181,15 +173,18 @@ class BatchSource:
         made_for, schedule = self._schedule
         if made_for != epoch:
             rng, labels, shape = self._rng(_SCHEDULE, epoch, 0), self._labels, self._shape
-            is_balanced = self.options.balanced
-            schedule = balanced_epoch(labels, shape, rng) if is_balanced else plain_epoch(len(labels), shape, rng)
+            if self.options.balanced:
+                schedule = balanced_epoch(labels, shape, rng)
+            else:
+                places = rng.permutation(len(labels))[: shape.n_steps * shape.n_items]
+                schedule = places.reshape(shape.n_steps, shape.n_items)
             self._schedule = (epoch, schedule)
         return schedule
 
     def _rng(self, purpose: int, epoch: int, step: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(purpose, epoch, step)))
 
-    def _usable(self, n_windows: Ints, is_training_word: Bools) -> tuple[Ints, tuple[Dropped, ...]]:
+    def _usable(self, n_windows: Ints, is_training_word: Bools) -> tuple[Ints, tuple[tuple[str, int], ...]]:
         """Which passages can be used, and why the others cannot; the first reason counts."""
         passages, options = self._material.passages, self.options
         frame = passages.label_frame
@@ -197,20 +192,20 @@ class BatchSource:
         reasons = {
             f"labelled with a confidence below {options.min_confidence:g}": passages.confidence
             >= np.float32(options.min_confidence),
-            "the label is no training word": is_training_word[passages.label],
+            "the label is not a training word": is_training_word[passages.label],
             "the dictionary has no entry for the label": self._entries.count[passages.label] > 0,
             "the label lies outside the passage or its video": in_passage & (frame < n_windows + CLIP_LENGTH - 1),
             f"shorter than {CLIP_LENGTH} frames": passages.stop - passages.start >= CLIP_LENGTH,
             "no clip around the label fits into the passage": self._windows.has_foreground,
         }
         is_used = np.ones(len(passages), np.bool_)
-        dropped: list[Dropped] = []
+        dropped: list[tuple[str, int]] = []
         for reason, passes in reasons.items():
             if count := int((is_used & ~passes).sum()):
-                dropped.append(Dropped(reason, count))
+                dropped.append((reason, count))
             is_used &= passes
         if not is_used.any():
-            why = "; ".join(f"{drop.count}: {drop.reason}" for drop in dropped) or "it has none"
+            why = "; ".join(f"{count}: {reason}" for reason, count in dropped) or "it has none"
             raise InputError("training material", f"no usable passage ({why})", "check the labels and the options")
         return np.flatnonzero(is_used), tuple(dropped)
 
@@ -281,9 +276,7 @@ def _training_words(vocabulary: Vocabulary, words: frozenset[Word] | None) -> Bo
 # One minibatch of Paper 3.2: segments of continuous signing and the dictionary entries of their subtitle words.
 #
 # Every dictionary entry is there once, however many items mention its word: `row_entry` says which entry each
-# dictionary row of the minibatch shows. The released loss works on those rows; embedding the distinct entries gives
-# the same numbers for a fraction of the work.
-
+# dictionary row shows. The released loss works on those rows; embedding the distinct entries is far less work.
 
 BACKGROUND = -1  # the word of a segment that nobody labelled
 
@@ -308,16 +301,17 @@ class Minibatch:
     passages: tuple[int, ...] = ()  # the passages of the items, to name them when something is wrong
 
     def __post_init__(self) -> None:
-        if len(self.segments) != len(self.segment_item) or len(self.segments) != len(self.segment_word):
-            raise ValueError(f"{len(self.segments)} segments, {len(self.segment_item)} items")
-        if len(self.entries) != len(self.entry_word):
-            raise ValueError(f"{len(self.entries)} entries, {len(self.entry_word)} words")
-        if not len(self.row_entry) == len(self.row_item) == len(self.row_is_foreground):
-            raise ValueError(f"{len(self.row_entry)} dictionary rows, {len(self.row_item)} items")
+        for names in (
+            "segments segment_item segment_word",
+            "entries entry_word",
+            "row_entry row_item row_is_foreground",
+        ):
+            lengths = {name: len(getattr(self, name)) for name in names.split()}
+            if len(set(lengths.values())) > 1:
+                raise ValueError(f"columns of different lengths: {lengths}")
 
     @property
     def segment_is_foreground(self) -> Tensor:
-        """(S,) bool."""
         return self.segment_word != BACKGROUND
 
     @property
@@ -341,7 +335,6 @@ def on_device(batch: _Batch, device: torch.device | str) -> _Batch:
 # Where the clips of a passage may lie: the foreground around its label, the background away from it.
 #
 # A window is named by its first frame, which is its row in the track. Ranges of windows are half-open.
-
 
 Foreground = Literal["inside", "centre"]
 
@@ -381,8 +374,7 @@ class PassageWindows:
         )
 
     @property
-    def has_foreground(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """(P,) bool."""
+    def has_foreground(self) -> Bools:
         return self.foreground_start < self.foreground_stop
 
     @property
@@ -418,14 +410,9 @@ def distinct_draws(counts: Ints, n_draws: int, rng: np.random.Generator) -> Ints
 # Which passages make up each minibatch of an epoch (Paper 3.2, "Minibatch sampling"; App. B.2).
 #
 # An epoch has as many minibatches as the passages fill: 78,211 passages at 128 are 611. Balanced, a minibatch never
-# shows a word twice, so that every other item of it is a sure negative. Each passage then has its turn once an epoch,
-# except:
-#
-# - a word with more passages than there are minibatches shows a new random choice of them in every epoch;
-# - the turns that are lost that way go to the rarest words, whose passages come several times;
-# - what does not fill a minibatch is left for other epochs.
-#
-# With fewer words than asked-for items, a minibatch has one passage of every word.
+# shows a word twice, so that every other item of it is a sure negative, and each passage comes once an epoch. But a
+# word with more passages than there are minibatches shows a new random choice of them in every epoch, and the turns
+# lost that way go to the rarest words; what does not fill a minibatch is left for other epochs.
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,11 +426,6 @@ class EpochShape:
     def of(cls, labels: Ints, batch_size: int, *, balanced: bool) -> EpochShape:
         n_items = min(batch_size, len(np.unique(labels)) if balanced else len(labels))
         return cls(max(1, len(labels) // n_items), n_items)
-
-
-def plain_epoch(n_passages: int, shape: EpochShape, rng: np.random.Generator) -> Ints:
-    """Passages in random order: (n_steps, n_items)."""
-    return rng.permutation(n_passages)[: shape.n_steps * shape.n_items].reshape(shape.n_steps, shape.n_items)
 
 
 def balanced_epoch(labels: Ints, shape: EpochShape, rng: np.random.Generator) -> Ints:
@@ -505,7 +487,6 @@ def _steps_avoiding(taken: Ints, n_first: int, steps: Ints, rng: np.random.Gener
 
 
 # Making the next things in the background while one is used.
-
 
 _Made = TypeVar("_Made")
 

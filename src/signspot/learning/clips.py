@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar, overload
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -43,7 +43,7 @@ from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.errors import InputError, MissingExtra, VideoError
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.learning.batches import prefetch
-from signspot.learning.material import is_forbidden
+from signspot.learning.material import file_sha256, is_forbidden
 from signspot.media.frames import MAX_SPEED, RELEASED, Augmentation, Normalisation, random_clips
 from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
@@ -145,8 +145,7 @@ class RecordedClips:
     def clip(self, i: int, rng: np.random.Generator) -> Frames:
         """16 frames of the span, in order; a span shorter than that is filled up with its last frame."""
         place = self.places[i]
-        numbers = random_clips(len(place.span), rng, max_speed=self.max_speed)[0]
-        return self._frames(place, numbers)
+        return self._frames(place, random_clips(len(place.span), rng, max_speed=self.max_speed)[0])
 
     def test_clips(self, i: int) -> Frames:
         """Windows at half their length over the span; isolated signs as they are embedded, at fixed random speeds."""
@@ -154,7 +153,8 @@ class RecordedClips:
         if self.max_speed > 1:
             numbers = random_clips(len(place.span), np.random.default_rng(i), max_speed=self.max_speed)
         else:
-            numbers = _windows(len(place.span))
+            starts = WindowGrid(len(place.span), stride=_TEST_STRIDE).starts()
+            numbers = np.minimum(starts[:, None] + np.arange(CLIP_LENGTH), len(place.span) - 1)
         return self._frames(place, numbers)
 
     def _frames(self, place: ClipPlace, numbers: Ints) -> Frames:
@@ -165,17 +165,10 @@ class RecordedClips:
         return recording[rows].view(np.ndarray)  # a plain array, also from a memory map
 
 
-def _windows(n_frames: int) -> Ints:
-    starts = WindowGrid(n_frames, stride=_TEST_STRIDE).starts()
-    windows: Ints = np.minimum(starts[:, None] + np.arange(CLIP_LENGTH), n_frames - 1)
-    return windows
-
-
 # Clips of annotated episodes and of dictionary entries: frames decoded into a cache on the disk, or landmarks.
 #
-# What cannot be used is left out and told: a video that cannot be read, an annotation behind its end, a recording
-# whose holder forbids training.
-
+# What cannot be used is skipped: a video that cannot be read, an annotation after its end, a recording whose holder
+# forbids training.
 
 CacheProgress = Callable[[str, int, int], None]  # the video at hand, videos done, videos in all
 
@@ -203,19 +196,11 @@ class ClipOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Skipped:
-    """Something that gave no clip, and why."""
-
-    name: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class FoundClips:
-    """Clips to learn from, and what gave none."""
+    """Clips to learn from."""
 
     source: RecordedClips
-    skipped: tuple[_Skipped, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()  # what gave no clip, and why
     outside_vocabulary: int = 0  # annotations or entries of other words
     below_confidence: int = 0  # annotations less sure than asked for
     rights: tuple[Rights, ...] = ()  # of the videos that are used
@@ -277,30 +262,30 @@ _Read = TypeVar("_Read")
 
 @dataclass(slots=True)
 class _Found:
-    """What has been collected so far."""
+    """The clips found so far."""
 
     today: date
     rights: list[Rights] = field(default_factory=list)
     recordings: list[_KeptFrames] = field(default_factory=list)
     places: list[ClipPlace] = field(default_factory=list)
-    skipped: list[_Skipped] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
 
     def read(self, name: str, rights: Rights, read: Callable[[], _Read]) -> _Read | None:
-        """What was read of one video, or none and the reason is kept; a full disk is everybody's trouble."""
+        """What `read` gives; None, with the reason noted, if the video may not or cannot be used."""
         if is_forbidden(rights, self.today):
-            self.skipped.append(_Skipped(name, "it may not be used for training"))
+            self.skipped.append((name, "it may not be used for training"))
             return None
         try:
             done = read()
         except InputError as error:
-            self.skipped.append(_Skipped(name, str(error)))
+            self.skipped.append((name, str(error)))
             return None
         self.rights.append(rights)
         return done
 
     def add(self, name: str, label: int, rows: FrameSpan | None, confidence: float = 1.0) -> None:
         if rows is None or not len(rows):
-            self.skipped.append(_Skipped(name, "the video ends before"))
+            self.skipped.append((name, "the video ends before"))
         else:
             self.places.append(ClipPlace(name, label, len(self.recordings) - 1, rows, confidence))
 
@@ -337,7 +322,7 @@ class SourceShare:
     """One source of a stage: which of its clips, in which domain, with the landmarks of the same clips if needed."""
 
     source: ClipSource
-    chosen: npt.NDArray[np.int64]  # (n,) clips of the source, n >= 1
+    chosen: Ints  # (n,) clips of the source, n >= 1
     domain: int = CONTINUOUS
     landmarks: ClipSource | None = None  # clip i of it shows the frames of clip i of the source
 
@@ -364,15 +349,17 @@ class ClipBatches:
             for place in range(step * self._per_source, (step + 1) * self._per_source):
                 i = self._clip_at(number, place)
                 key = (*self._seed, number, place)
-                clip = self._transform.training(share.source.clip(i, _rng(*key, 0)), _rng(*key, 1))
-                shown.append(torch.from_numpy(clip.frames))
+                drawn = share.source.clip(i, np.random.default_rng((*key, 0)))
+                clip, is_mirrored = self._transform.training(drawn, np.random.default_rng((*key, 1)))
+                shown.append(torch.from_numpy(clip))
                 names.append(share.source.name(i))
                 labels.append(share.source.label(i))
                 domains.append(share.domain)
                 if share.landmarks is not None:
                     # The same random numbers draw the same frames.
-                    posed = _floats(share.landmarks.clip(i, _rng(*key, 0)))
-                    landmarks.append(mirrored(posed) if clip.is_mirrored else posed)
+                    points = share.landmarks.clip(i, np.random.default_rng((*key, 0)))
+                    posed = torch.from_numpy(np.array(points, dtype=np.float32))
+                    landmarks.append(mirrored(posed) if is_mirrored else posed)
         posed_clips = torch.stack(landmarks) if landmarks else None
         return ClipBatch(torch.stack(shown), torch.tensor(labels), torch.tensor(domains), tuple(names), posed_clips)
 
@@ -388,29 +375,17 @@ class ClipBatches:
 
 
 @lru_cache(maxsize=8)
-def _order(key: tuple[int, ...], n: int) -> npt.NDArray[np.int64]:
-    return _rng(*key, 2).permutation(n)
-
-
-def _rng(*key: int) -> np.random.Generator:
-    return np.random.default_rng(key)
-
-
-def _floats(frames: Frames) -> Tensor:
-    return torch.from_numpy(np.array(frames, dtype=np.float32))
+def _order(key: tuple[int, ...], n: int) -> Ints:
+    return np.random.default_rng((*key, 2)).permutation(n)
 
 
 # The frames of videos, decoded once: raw bytes on the disk, opened as memory maps.
 #
-# A file holds the wanted frames of one video, each `side` x `side` x 3 bytes, and lies under a name made of the
-# content of the video, the size of the frames and which of them are wanted; a .json file beside it, written last, says
-# that it is whole and what its checksum is. A file that is not whole is made again. Memory does not grow with the
-# video.
-
+# A file holds the wanted frames of one video, each `side` x `side` x 3 bytes. Its name comes from the content of the
+# video, the size of the frames and which of them are wanted; a .json file beside it, written last, holds its checksum.
 
 _VERSION = 1  # counts up when the same name would mean other bytes
 _SMALLEST = FrameShape(16, 16)  # where only the times of frames are wanted
-_TOO_LONG = "is longer than {} seconds: it should show one sign"
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,12 +434,8 @@ class StoredRecordings(Sequence[Frames]):
     def __len__(self) -> int:
         return len(self._stored)
 
-    @overload
-    def __getitem__(self, i: int) -> Frames: ...
-    @overload
-    def __getitem__(self, i: slice) -> StoredRecordings: ...
-    def __getitem__(self, i: int | slice) -> Frames | StoredRecordings:
-        return StoredRecordings(self._stored[i]) if isinstance(i, slice) else self._stored[i].open()
+    def __getitem__(self, i: Any) -> Any:  # a whole number: nobody takes slices
+        return self._stored[i].open()
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +461,9 @@ class FrameCache:
         """The whole of a short video; one of more than `at_most` frames is refused."""
         stored = self._frames(video, (FrameSpan(0, at_most + 1),), box)
         if len(stored) > at_most:
-            raise VideoError(video, _TOO_LONG.format(at_most // 25), "cut the sign out")
+            raise VideoError(
+                video, f"is longer than {at_most // 25} seconds: it should show one sign", "cut the sign out"
+            )
         return stored
 
     def sign_in(self, entry: Entry) -> tuple[_StoredFrames, FrameSpan | None]:
@@ -512,35 +485,30 @@ class FrameCache:
             card = json.loads(path.with_suffix(".json").read_text())
             stored = _StoredFrames(_cut(wanted, int(card["n_frames"])), path, self.shape.side)
             n_bytes = len(stored) * stored.side**2 * 3
-            is_whole = path.stat().st_size == n_bytes and _sha256_of(path) == card["sha256"]
-        except (OSError, ValueError, KeyError, TypeError):
+            is_whole = path.stat().st_size == n_bytes and file_sha256(path) == card["sha256"]
+        except (OSError, ValueError, KeyError, TypeError, InputError):
             return None
         return stored if is_whole else None
 
     def _decoded(self, video: Path, path: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None) -> _StoredFrames:
         digest, n_frames = hashlib.sha256(), 0
-        with atomic_output(path, overwrite=True) as temporary, temporary.open("wb") as file:
-            for number, pixels in self._decode(video, wanted, box):
-                n_frames = number + 1
-                if _is_in(number, wanted):
-                    content = np.ascontiguousarray(pixels).data
+        shape = FrameShape(self.shape.side, self.shape.side, self.shape.keep_aspect)
+        last = max((span.stop for span in wanted), default=0)
+        with (
+            atomic_output(path, overwrite=True) as temporary,
+            temporary.open("wb") as file,
+            VideoReader(video, shape=shape, box=box, isolated=self.reading.isolated) as reader,
+        ):
+            for frame in islice(reader, last):
+                at = bisect_right(wanted, n_frames, key=lambda span: span.start) - 1
+                if at >= 0 and n_frames in wanted[at]:
+                    content = np.ascontiguousarray(frame.pixels).data
                     digest.update(content)
                     file.write(content)
+                n_frames += 1
         with atomic_output(path.with_suffix(".json"), overwrite=True) as temporary:
             temporary.write_text(json.dumps({"n_frames": n_frames, "sha256": digest.hexdigest()}))
         return _StoredFrames(_cut(wanted, n_frames), path, self.shape.side)
-
-    def _decode(
-        self, video: Path, wanted: tuple[FrameSpan, ...], box: SignerBox | None
-    ) -> Iterator[tuple[int, Pixels]]:
-        """The frames of a video with their numbers, up to the last one wanted."""
-        shape = FrameShape(self.shape.side, self.shape.side, self.shape.keep_aspect)
-        last = max((span.stop for span in wanted), default=0)
-        with VideoReader(video, shape=shape, box=box, isolated=self.reading.isolated) as reader:
-            for number, frame in enumerate(reader):
-                if number >= last:
-                    return
-                yield number, frame.pixels
 
 
 def merged(spans: Iterable[FrameSpan]) -> tuple[FrameSpan, ...]:
@@ -558,18 +526,8 @@ def merged(spans: Iterable[FrameSpan]) -> tuple[FrameSpan, ...]:
     return tuple(joined)
 
 
-def _is_in(number: int, spans: Sequence[FrameSpan]) -> bool:
-    at = bisect_right(spans, number, key=lambda span: span.start) - 1
-    return at >= 0 and number in spans[at]
-
-
 def _cut(spans: Iterable[FrameSpan], n_frames: int) -> tuple[FrameSpan, ...]:
     return tuple(FrameSpan(span.start, min(span.stop, n_frames)) for span in spans if span.start < n_frames)
-
-
-def _sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # Landmarks of recordings, as a landmark model sees them in use: in picture heights, 25 frames a second, and of a
@@ -659,30 +617,20 @@ class LandmarkAugmentation:
         )
 
 
-# How clips look when they reach a trunk: changed at random in training, as they are in a test.
-#
 # A trunk takes frames (B, 3, 16, H, W), normalised, or landmarks (B, 16, 258).
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Shown:
-    """A clip as it is shown in training."""
-
-    frames: Frames
-    is_mirrored: bool
-
-
 class ClipTransform(Protocol):
-    """Stands between the clips of a source and a network."""
+    """How clips look when they reach a trunk: changed at random in training, as they are in a test."""
 
-    def training(self, clip: Frames, rng: np.random.Generator) -> _Shown:
-        """One clip (16, ...), changed at random."""
+    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
+        """One clip (16, ...), changed at random, and whether it is mirrored."""
 
     def testing(self, clips: Frames) -> Frames:
         """Clips (n, 16, ...), unchanged but for their size."""
 
     def tensor(self, clips: Tensor) -> Tensor:
-        """_Shown clips (n, 16, ...), on any device, as the network takes them."""
+        """Clips (n, 16, ...), on any device, as the network takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -692,9 +640,9 @@ class PixelTransform:
     augmentation: Augmentation = Augmentation()
     normalisation: Normalisation = RELEASED
 
-    def training(self, clip: Frames, rng: np.random.Generator) -> _Shown:
+    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
         change = self.augmentation.draw(rng)
-        return _Shown(change.apply(self._checked(clip).astype(np.uint8, copy=False)), change.flip)
+        return change.apply(self._checked(clip).astype(np.uint8, copy=False)), change.flip
 
     def testing(self, clips: Frames) -> Frames:
         crop = self.augmentation.crop
@@ -723,9 +671,9 @@ class LandmarkTransform:
 
     augmentation: LandmarkAugmentation = LandmarkAugmentation()
 
-    def training(self, clip: Frames, rng: np.random.Generator) -> _Shown:
+    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
         change = self.augmentation.draw(rng)
-        return _Shown(change.apply(self._checked(clip).astype(np.float32, copy=False)), change.mirror)
+        return change.apply(self._checked(clip).astype(np.float32, copy=False)), change.mirror
 
     def testing(self, clips: Frames) -> Frames:
         return self._checked(clips)

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 from signspot.domain.tracks import FrameShape
 from signspot.errors import InputError, one_line
@@ -73,15 +73,12 @@ class EmbeddingConfig:
     threads: int = 0  # 0: as many as torch chooses; a run continues with as many as it began with
 
     def __post_init__(self) -> None:
-        for name in ("hidden_dim", "embedding_dim", "batch_size", "epochs", "test_stride", "evaluate_every"):
-            _refuse_outside(name, getattr(self, name), 1, _LARGEST)
-        for name in ("background_clips", "foreground_before", "foreground_after", "seed", "threads"):
-            _refuse_outside(name, getattr(self, name), 0, _LARGEST)
-        _refuse_outside("min_confidence", self.min_confidence, 0, 1)
-        _refuse_outside("temperature", self.temperature, 1e-3, 1e3)
-        _refuse_outside("learning_rate", self.learning_rate, 0, 1e3)
-        _refuse_outside("weight_decay", self.weight_decay, 0, 1e3)
-        _refuse_outside("momentum", self.momentum, 0, 0.9999)
+        _refuse_outside(self, 1, _LARGEST, "hidden_dim embedding_dim batch_size epochs test_stride evaluate_every")
+        _refuse_outside(self, 0, _LARGEST, "background_clips foreground_before foreground_after seed threads")
+        _refuse_outside(self, 0, 1, "min_confidence")
+        _refuse_outside(self, 1e-3, 1e3, "temperature")
+        _refuse_outside(self, 0, 1e3, "learning_rate weight_decay")
+        _refuse_outside(self, 0, 0.9999, "momentum")
         _refuse_run_options(self.decay_epochs, self.device)
 
     def learning_rate_in(self, epoch: int) -> float:
@@ -93,13 +90,10 @@ class EmbeddingConfig:
         return _decayed_rate(self.learning_rate, self.decay_epochs, epoch)
 
 
-def differing_options(first: EmbeddingConfig, second: EmbeddingConfig) -> tuple[str, ...]:
-    return tuple(i.name for i in fields(first) if getattr(first, i.name) != getattr(second, i.name))
-
-
-def _refuse_outside(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise ValueError(f"{name} = {value} does not lie between {least} and {most}")
+def _refuse_outside(config: object, least: float, most: float, names: str) -> None:
+    for name in names.split():
+        if not least <= (value := getattr(config, name)) <= most:
+            raise ValueError(f"{name} = {value} does not lie between {least} and {most}")
 
 
 def _refuse_run_options(decay_epochs: tuple[int, ...], device: str) -> None:
@@ -117,9 +111,6 @@ def _decayed_rate(learning_rate: float, decay_epochs: tuple[int, ...], epoch: in
 #
 # The paper says little about this training and follows "the procedure described in" its reference [BSL-1K] (Paper
 # 3.2); where it is silent, the default is that of the released trainer of that work.
-
-
-_LEARNABLE_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,55 +169,47 @@ class TrunkRunConfig:
     threads: int = 0  # 0: as many as torch chooses; a run continues with as many as it began with
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "landmark_width", "embedding_dim"):
-            _refuse_outside(name, getattr(self, name), 1, _LARGEST)
-        for name in ("pose_epochs", "stage1_epochs", "stage2_epochs", "steps_per_epoch", "evaluate_every", "threads"):
-            _refuse_outside(name, getattr(self, name), 0, _LARGEST)
-        _refuse_outside("seed", self.seed, 0, _LEARNABLE_SEED)
-        for name in ("stage1_confidence", "stage2_confidence", "batch_norm_momentum"):
-            _refuse_outside(name, getattr(self, name), 0, 1)
-        _refuse_outside("momentum", self.momentum, 0, 0.9999)
-        for name in ("learning_rate", "weight_decay"):
-            _refuse_outside(name, getattr(self, name), 0, _LARGEST)
-        _refuse_outside("width", self.width, 1e-3, 4)
+        _refuse_outside(self, 1, _LARGEST, "batch_size landmark_width embedding_dim")
+        counts = "pose_epochs stage1_epochs stage2_epochs steps_per_epoch evaluate_every threads"
+        _refuse_outside(self, 0, _LARGEST, f"{counts} learning_rate weight_decay")
+        _refuse_outside(self, 0, 2**32 - 1, "seed")
+        _refuse_outside(self, 0, 1, "stage1_confidence stage2_confidence batch_norm_momentum")
+        _refuse_outside(self, 0, 0.9999, "momentum")
+        _refuse_outside(self, 1e-3, 4, "width")
         _refuse_run_options(self.decay_epochs, self.device)
-        self._refuse_contradictions()
+        if self.architecture == "landmark" and (self.pose_epochs or self.domain_specific_batch_norm):
+            raise ValueError("pose_epochs and domain_specific_batch_norm need architecture i3d or s3d")
+        if self.gated and self.architecture != "s3d":
+            raise ValueError("gated = true needs architecture s3d")
+        if self.sources == "both" and self.batch_size % 2:
+            raise ValueError(f"batch_size = {self.batch_size} cannot be halved between the two sources")
+        if self.domain_specific_batch_norm and self.sources != "both":
+            raise ValueError("domain_specific_batch_norm needs both sources")
         # What is made of the options refuses the rest.
-        _ = self.frame_shape, self.clip_window, self.augmentation, self.landmark_augmentation
+        _ = self.frame_shape, self.clip_options, self.augmentation, self.landmark_augmentation
 
     @property
     def frame_shape(self) -> FrameShape:
         return FrameShape(self.side, self.crop, self.keep_aspect, self.signer_box)
 
     @property
-    def clip_window(self) -> ClipWindow:
-        return ClipWindow(before=self.window_before, after=self.window_after)
-
-    @property
     def clip_options(self) -> ClipOptions:
         confidences = [self.stage1_confidence] + ([self.stage2_confidence] if self.sources == "both" else [])
         # Landmarks of a dictionary clip are one window already: there is nothing to draw from.
         sampling = "consecutive" if self.architecture == "landmark" else self.dictionary_sampling
-        return ClipOptions(window=self.clip_window, min_confidence=min(confidences), sampling=sampling)
+        window = ClipWindow(before=self.window_before, after=self.window_after)
+        return ClipOptions(window=window, min_confidence=min(confidences), sampling=sampling)
 
     @property
     def augmentation(self) -> Augmentation:
-        return Augmentation(
-            crop=self.crop,
-            flip_probability=self.flip_probability,
-            colour_jitter=self.colour_jitter,
-            scale_jitter=self.scale_jitter,
-        )
+        names = ("crop", "flip_probability", "colour_jitter", "scale_jitter")
+        return Augmentation(**{name: getattr(self, name) for name in names})
 
     @property
     def landmark_augmentation(self) -> LandmarkAugmentation:
-        return LandmarkAugmentation(
-            mirror_probability=self.flip_probability,
-            rotation_degrees=self.rotation_degrees,
-            stretch_jitter=self.stretch_jitter,
-            speed_jitter=self.speed_jitter,
-            hand_dropout=self.hand_dropout,
-        )
+        names = ("rotation_degrees", "stretch_jitter", "speed_jitter", "hand_dropout")
+        own = {name: getattr(self, name) for name in names}
+        return LandmarkAugmentation(mirror_probability=self.flip_probability, **own)
 
     def learning_rate_in(self, epoch: int) -> float:
         """The learning rate of an epoch of a stage, counted from 0.
@@ -236,25 +219,12 @@ class TrunkRunConfig:
         """
         return _decayed_rate(self.learning_rate, self.decay_epochs, epoch)
 
-    def _refuse_contradictions(self) -> None:
-        is_landmark = self.architecture == "landmark"
-        if is_landmark and (self.pose_epochs or self.domain_specific_batch_norm):
-            raise ValueError("pose_epochs and domain_specific_batch_norm need architecture i3d or s3d")
-        if self.gated and self.architecture != "s3d":
-            raise ValueError("gated = true needs architecture s3d")
-        if self.sources == "both" and self.batch_size % 2:
-            raise ValueError(f"batch_size = {self.batch_size} cannot be halved between the two sources")
-        if self.domain_specific_batch_norm and self.sources != "both":
-            raise ValueError("domain_specific_batch_norm needs both sources")
-
 
 # Frozen dataclasses of options from and to TOML files, checked strictly.
 #
-# A key that is no field, a value of another type, and a value the dataclass itself refuses (ValueError in its
-# `__post_init__`) are errors that name the file and the key. Fields may be bool, int, float, str, Literal, Path
-# (relative to the file), tuples of these, dataclasses (a table), or any of them `| None` (None: the key is
-# absent).
-
+# An unknown key, a value of another type, and a value the dataclass itself refuses (ValueError in `__post_init__`) are
+# errors that name the file and the key. Fields may be bool, int, float, str, Literal, Path (relative to the file),
+# tuples of these, dataclasses (a table), or any of them `| None` (None: the key is absent).
 
 MAX_BYTES = 1 << 20  # a file of options is a page of text
 
@@ -275,9 +245,7 @@ class _Misfit(Exception): ...
 
 def read_config(path: Path, kind: type[Kind], changes: Sequence[str] = ()) -> Kind:
     """The options of a TOML file, then `changes` of the form key=value (as in TOML; quotes may be left out)."""
-    table = read_table(path)
-    origin = _Origin(path, path.parent)
-    values = _fields_of(table, kind, origin)
+    values = _fields_of(read_table(path), kind, _Origin(path, path.parent))
     for change in changes:
         _merge(values, _change(change, kind))
     return _made(kind, values, path)
@@ -320,13 +288,9 @@ def _change(text: str, kind: type) -> dict[str, object]:
         held: object = tomllib.loads(f"value = {value}")["value"]
     except (ValueError, RecursionError):
         held = value.strip()  # a word without quotes
-    table: dict[str, object] = {}
-    *outer, last = key.strip().split(".")
-    inner = table
-    for name in outer:
-        inner[name] = inner = {}
-    inner[last] = held
-    return _fields_of(table, kind, _Origin(f"--set {text}", Path()))
+    for name in reversed(key.strip().split(".")):
+        held = {name: held}
+    return _fields_of(cast("dict[str, object]", held), kind, _Origin(f"--set {text}", Path()))
 
 
 def _merge(values: dict[str, object], changes: dict[str, object]) -> None:
@@ -347,7 +311,7 @@ def _fields_of(table: dict[str, object], kind: type, origin: _Origin, prefix: st
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
             fix = f"did you mean {prefix}{near[0]}?" if near else f"the options are {', '.join(known)}"
-            raise InputError(origin.where, f"{prefix + key!r} is no option", fix)
+            raise InputError(origin.where, f"{prefix + key!r} is not an option", fix)
         try:
             nested = _dataclass_in(hints[key])
             if nested is not None and isinstance(value, dict):
@@ -387,7 +351,12 @@ def _value(value: object, hint: object, origin: _Origin) -> object:
             raise _Misfit(" or ".join(_written(one) for one in arguments) + (f" (perhaps {near[0]}?)" if near else ""))
         return value
     if typing.get_origin(hint) is tuple:
-        return _several(value, arguments, origin)
+        if not isinstance(value, list):
+            raise _Misfit("a list in brackets")
+        hints = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+        if len(value) != len(hints):
+            raise _Misfit(f"a list of {len(hints)}")
+        return tuple(_value(one, each, origin) for one, each in zip(value, hints, strict=True))
     if hint is Path:
         if not isinstance(value, str) or not value or "\0" in value:
             raise _Misfit("the name of a file")
@@ -397,16 +366,6 @@ def _value(value: object, hint: object, origin: _Origin) -> object:
     if type(value) is not hint or (isinstance(value, float) and not math.isfinite(value)):
         raise _Misfit(_CALLED[hint] if isinstance(hint, type) and hint in _CALLED else "a table of options")
     return value
-
-
-def _several(value: object, arguments: tuple[object, ...], origin: _Origin) -> tuple[object, ...]:
-    if not isinstance(value, list):
-        raise _Misfit("a list in brackets")
-    if arguments[-1] is Ellipsis:
-        return tuple(_value(one, arguments[0], origin) for one in value)
-    if len(value) != len(arguments):
-        raise _Misfit(f"a list of {len(arguments)}")
-    return tuple(_value(one, hint, origin) for one, hint in zip(value, arguments, strict=True))
 
 
 def _dataclass_in(hint: object) -> type | None:

@@ -172,14 +172,14 @@ class _Training:
         with self.guard.update():
             position.rows.append(row)
             if self.controls.team.is_leader:
-                self._keep_models(row)
+                self._save_models(row)
                 self.run_folder.write_lines(self.run_folder.curves, [asdict(one) for one in position.rows])
                 tensorboard_log(self.run_folder.logs, row)
             self._report(row)
             position.epoch, position.step, position.loss_sum, position.seconds = position.epoch + 1, 0, 0.0, 0.0
             self._save()
 
-    def _keep_models(self, row: CurveRow) -> None:
+    def _save_models(self, row: CurveRow) -> None:
         run, model_file = self.run_folder, self.setup.model_file
         model_file.save(run.last, self.head)
         # Without a test set the newest is the best known.
@@ -247,22 +247,20 @@ class _Training:
 
 
 def new_head(config: EmbeddingConfig, setup: TrainingSetup) -> Head:
+    shape = HeadConfig(
+        input_dim=setup.input_dim,
+        hidden_dim=config.hidden_dim,
+        embedding_dim=config.embedding_dim,
+        activation_after_last=config.activation_after_last,
+        classes=setup.n_words if config.loss == "classification" else None,
+        domains=2 if config.domain_specific else 1,
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return Head(
-            HeadConfig(
-                input_dim=setup.input_dim,
-                hidden_dim=config.hidden_dim,
-                embedding_dim=config.embedding_dim,
-                activation_after_last=config.activation_after_last,
-                classes=setup.n_words if config.loss == "classification" else None,
-                domains=2 if config.domain_specific else 1,
-            )
-        )
+        return Head(shape)
 
 
 # How well a head spots signs in a test set: every window of every test passage against the dictionary (Paper 4.2).
-
 
 _ROWS_AT_ONCE = 4096  # windows the head embeds together: one passage alone would leave the cores idle
 
@@ -293,21 +291,16 @@ def _test_passages(head: Head | None, test: Material, passages: Ints, stride: in
     n_rows = 0
     for place in passages.tolist():
         track = test.tracks[int(test.passages.track[place])]
-        starts = _window_starts(test, place, len(track), stride)
+        start, stop = int(test.passages.start[place]), int(test.passages.stop[place])
+        # The last window is pulled back to the end of the passage, as in `WindowGrid`.
+        last = min(max(start, stop - CLIP_LENGTH), len(track) - 1)
+        starts = np.minimum(np.arange(min(start, last), last + stride, stride, dtype=np.int64), last)
         held.append((place, starts, np.asarray(track[starts], dtype=np.float32)))
         n_rows += len(starts)
         if n_rows >= _ROWS_AT_ONCE:
             yield from _together(head, test, held)
             held, n_rows = [], 0
     yield from _together(head, test, held)
-
-
-def _window_starts(test: Material, place: int, n_windows: int, stride: int) -> Ints:
-    """The windows that lie inside a passage; the last is pulled back to its end, as in `WindowGrid`."""
-    start, stop = int(test.passages.start[place]), int(test.passages.stop[place])
-    last = min(max(start, stop - CLIP_LENGTH), n_windows - 1)
-    starts = np.arange(min(start, last), last + stride, stride, dtype=np.int64)
-    return np.minimum(starts, last)
 
 
 def _together(head: Head | None, test: Material, held: list[tuple[int, Ints, FloatArray]]) -> Iterator[TestPassage]:
@@ -338,12 +331,9 @@ def embedded(head: Head | None, rows: FloatArray, domain: int) -> FloatArray:
     return result
 
 
-# The model a training run leaves: the head, and with it the trunk it was trained on where that is known.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelFile:
-    """What is known about the model of a run beside its weights."""
+    """The model file of a run: the head, and the trunk it was trained on where that is known."""
 
     name: str = "embedding"
     trunk: Checkpoint | None = None  # None: the file holds the head alone and cannot embed video
@@ -352,18 +342,16 @@ class ModelFile:
     words: tuple[str, ...] = ()  # of the head's classifier, if it has one
 
     def save(self, path: Path, head: Head) -> None:
-        weights = state_of(None, head)
-        if self.trunk is not None:
-            trunk = {name: tensor for name, tensor in self.trunk.weights.items() if not name.startswith(f"{HEAD}.")}
-            weights = trunk | weights
+        trunk = self.trunk.weights.items() if self.trunk is not None else ()
+        weights = {name: tensor for name, tensor in trunk if not name.startswith(f"{HEAD}.")} | state_of(None, head)
         save_checkpoint(path, weights, self.card(head), overwrite=True)
 
     def card(self, head: Head) -> ModelCard:
         """The card of the joint model: the trunk's settings and frames, and the shape of the head."""
         shape = head.config
         trunk = self.trunk.card if self.trunk is not None else None
-        trunk_config = trunk.config if trunk is not None else {}
-        config = {name: value for name, value in trunk_config.items() if not name.startswith("head_")}
+        settings = trunk.config.items() if trunk is not None else ()
+        config = {name: value for name, value in settings if not name.startswith("head_")}
         parts = [part for part in trunk.architecture.split("+") if part != HEAD] if trunk is not None else []
         return ModelCard(
             name=self.name,
@@ -423,7 +411,10 @@ def make_setup(config: EmbeddingConfig, data: TrainingData) -> TrainingSetup:
         raise InputError(f"synonyms = {config.synonyms}", "no synonyms were given", "name where they come from")
     if data.test is not None:
         refuse_other_trunk(data.train, data.test, "test set")
-    batches = BatchSource(data.train, _batch_options(config, data.split), config.seed)
+    words = None if data.split is None else data.split.words
+    if data.split is not None and config.training_words == "train":
+        words = frozenset(data.split.train)
+    batches = BatchSource(data.train, _batch_options(config, words), config.seed)
     return TrainingSetup(
         batches=batches,
         objective=Objective(config, _pairs(data) if config.synonyms != "keep" else None),
@@ -437,7 +428,7 @@ def make_setup(config: EmbeddingConfig, data: TrainingData) -> TrainingSetup:
     )
 
 
-def _batch_options(config: EmbeddingConfig, split: WordSplit | None) -> BatchOptions:
+def _batch_options(config: EmbeddingConfig, words: frozenset[Word] | None) -> BatchOptions:
     try:
         return BatchOptions(
             batch_size=config.batch_size,
@@ -447,17 +438,11 @@ def _batch_options(config: EmbeddingConfig, split: WordSplit | None) -> BatchOpt
             foreground=config.foreground,
             min_confidence=config.min_confidence,
             balanced=config.balanced,
-            words=_training_words(config, split),
+            words=words,
             dictionary=config.dictionary,
         )
     except ValueError as error:
         raise InputError("config", str(error), "correct these options") from error
-
-
-def _training_words(config: EmbeddingConfig, split: WordSplit | None) -> frozenset[Word] | None:
-    if split is None:
-        return None
-    return frozenset(split.train) if config.training_words == "train" else split.words
 
 
 def _pairs(data: TrainingData) -> Tensor:

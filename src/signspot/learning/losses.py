@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
@@ -51,9 +51,7 @@ class Paper:
     def __post_init__(self) -> None:
         if not self.anchors or not set(self.anchors) <= set(ANCHORS) or len(set(self.anchors)) < len(self.anchors):
             raise ValueError(f"anchors are some of {', '.join(ANCHORS)}, not {self.anchors}")
-        _one_of("segment_background", self.segment_background, ("each-segment", "each-word"))
-        _one_of("average", self.average, ("bags", "anchors"))
-        _one_of("repeats", self.repeats, ("rows", "entries"))
+        _check_choices(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +65,7 @@ class Released:
     count: Literal["runs", "words"] = "runs"  # a word counts once for each run of its rows, or once
 
     def __post_init__(self) -> None:
-        _one_of("cross_item", self.cross_item, ("numerator", "nowhere", "both"))
-        _one_of("same_subtitle", self.same_subtitle, ("negative", "neither"))
-        _one_of("count", self.count, ("runs", "words"))
+        _check_choices(self)
 
 
 Formulation = Literal["paper", "released"] | Paper | Released
@@ -135,16 +131,10 @@ def infonce(
     return _mean(_BagTotals(positive, sums.segment_negative.index_select(0, paired)).terms())
 
 
-def classification(
-    batch: Minibatch, segment_logits: Tensor, entry_logits: Tensor, class_of_word: Tensor | None = None
-) -> Tensor:
-    """Cross-entropy of the classifier's logits (S, C) and (E, C), labelled segments and entries weighing alike.
-
-    `class_of_word` (V,) int64 gives the class of every word, negative for none; without it, word numbers are classes.
-    """
+def classification(batch: Minibatch, segment_logits: Tensor, entry_logits: Tensor) -> Tensor:
+    """Cross-entropy of the classifier's logits (S, C) and (E, C), labelled segments and entries weighing alike."""
     losses = []
-    for logits, word in ((segment_logits, batch.segment_word), (entry_logits, batch.entry_word)):
-        target = word if class_of_word is None else torch.where(word < 0, word, class_of_word[word.clamp_min(0)])
+    for logits, target in ((segment_logits, batch.segment_word), (entry_logits, batch.entry_word)):
         if len(target) and int(target.max()) >= logits.shape[1]:
             raise ValueError(f"a word of class {int(target.max())} for a classifier of {logits.shape[1]} classes")
         known = target >= 0
@@ -191,9 +181,11 @@ def _formulation(formulation: Formulation) -> Paper | Released:
     return Paper() if formulation == "paper" else Released()
 
 
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is one of {', '.join(choices)}, not {value!r}")
+def _check_choices(options: Paper | Released) -> None:
+    for name, hint in get_type_hints(type(options)).items():
+        choices, value = get_args(hint), getattr(options, name)
+        if get_origin(hint) is Literal and value not in choices:
+            raise ValueError(f"{name} is one of {', '.join(choices)}, not {value!r}")
 
 
 def _mean(terms: Tensor) -> Tensor:
@@ -210,11 +202,7 @@ def _check_temperature(temperature: float) -> None:
 #
 # All sums are of exponentials and stay logarithms, each shifted by its own largest summand, so that float32 suffices
 # at any temperature. An empty sum is NONE: so low that nothing remains of it, but finite, so that gradients are
-# numbers.
-#
-# Gathering is by `index_select` only: its backward pass adds in a fixed order, so that a run can be repeated bit by
-# bit.
-
+# numbers. Gathering is by `index_select` only: its backward pass adds in a fixed order, so that runs repeat to the bit.
 
 NONE = -1e30  # the logarithm of an empty sum
 
@@ -300,9 +288,17 @@ class BagSums:
     def of(cls, batch: Minibatch, temperature: float, discard: Tensor | None, *, once: bool = False) -> BagSums:
         """Compare all entries with all segments; with `once`, an entry counts once however often it is repeated."""
         words, logits = _word_table(batch, discard), _logits_of(batch, temperature)
-        counts = torch.bincount(batch.row_entry, minlength=len(batch.entries))
-        rows = _own_rows(batch, words, once=once)
-        return cls(batch, logits, words, counts.clamp_max(1) if once else counts, rows, _own_pairs(batch, rows, logits))
+        n_entries = max(len(batch.entries), 1)
+        entry_count = torch.bincount(batch.row_entry, minlength=len(batch.entries))
+        # The repeated rows of an item become one.
+        keys, counts = torch.unique(batch.row_item * n_entries + batch.row_entry, return_counts=True)
+        if once:
+            entry_count, counts = entry_count.clamp_max(1), counts.clamp_max(1)
+        entry = keys % n_entries
+        rows = _OwnRows(keys // n_entries, entry, words.of_entry[entry], counts)
+        segment, row = (batch.segment_item[:, None] == rows.item).nonzero().unbind(1)
+        logit = logits.flatten().index_select(0, entry[row] * logits.shape[1] + segment) + _log(counts[row], logits)
+        return cls(batch, logits, words, entry_count, rows, _OwnPairs(segment, row, logit))
 
     def segment_foreground(self) -> _BagTotals:
         return self._segment_anchored(self.batch.segment_is_foreground)
@@ -381,8 +377,12 @@ class BagSums:
 def released_terms(sums: BagSums, released: Released) -> Tensor:
     """(B,): what every bag of the released formulation costs, which may be less than 0."""
     words, n_words = sums.words, sums.words.n_words
-    own = _grouped_log_sums(sums.matches.logit, sums.rows.word[sums.matches.row], n_words)
-    positive = own if released.cross_item == "nowhere" else _matches_of_all_items(sums)
+    own = positive = _grouped_log_sums(sums.matches.logit, sums.rows.word[sums.matches.row], n_words)
+    if released.cross_item != "nowhere":  # the segments that may show a word with its rows of whatever item
+        entry, segment = words.by_entry(words.shows).nonzero().unbind(1)
+        logit = sums.logits.flatten().index_select(0, entry * sums.logits.shape[1] + segment)
+        of_rows = logit + _log(sums.entry_count, sums.logits)[entry]
+        positive = _grouped_log_sums(of_rows, words.of_entry[entry], n_words)
     cannot = _log_sums(sums.logits, words.by_entry(words.shows | words.discarded), dim=1)
     segment, word = words.shows.nonzero().unbind(1)
     below = [
@@ -396,14 +396,6 @@ def released_terms(sums: BagSums, released: Released) -> Tensor:
     bag_word = bag_word[~is_empty(positive[bag_word])]
     total, positive = torch.stack(below).logsumexp(0).index_select(0, bag_word), positive.index_select(0, bag_word)
     return torch.where(is_empty(total), 0.0, total - positive)
-
-
-def _matches_of_all_items(sums: BagSums) -> Tensor:
-    """(W,): of the segments that show, or may show, a word with its rows of whatever item."""
-    entry, segment = sums.words.by_entry(sums.words.shows).nonzero().unbind(1)
-    logit = sums.logits.flatten().index_select(0, entry * sums.logits.shape[1] + segment)
-    of_rows = logit + _log(sums.entry_count, sums.logits)[entry]
-    return _grouped_log_sums(of_rows, sums.words.of_entry[entry], sums.words.n_words)
 
 
 def _other_words(sums: BagSums) -> Tensor:
@@ -474,20 +466,6 @@ def distinct_words(row_word: Tensor, released: Released) -> Tensor:
     return words
 
 
-def _own_rows(batch: Minibatch, words: _WordTable, *, once: bool = False) -> _OwnRows:
-    """Merge the repeated rows of each item; `once` forgets how many there were."""
-    n_entries = max(len(batch.entries), 1)
-    keys, counts = torch.unique(batch.row_item * n_entries + batch.row_entry, return_counts=True)
-    entry = keys % n_entries
-    return _OwnRows(keys // n_entries, entry, words.of_entry[entry], torch.ones_like(counts) if once else counts)
-
-
-def _own_pairs(batch: Minibatch, rows: _OwnRows, logits: Tensor) -> _OwnPairs:
-    segment, row = (batch.segment_item[:, None] == rows.item).nonzero().unbind(1)
-    place = rows.entry[row] * logits.shape[1] + segment
-    return _OwnPairs(segment, row, logits.flatten().index_select(0, place) + _log(rows.count[row], logits))
-
-
 def _log_sums(logits: Tensor, left_out: Tensor, dim: int) -> Tensor:
     """The logarithm of the sum of exp(logits) along `dim` of two, without the cells of `left_out`."""
     if not logits.shape[dim]:
@@ -534,9 +512,6 @@ def _log(counts: Tensor, like: Tensor) -> Tensor:
     return torch.where(counts > 0, counts.clamp_min(1).to(like.dtype).log(), NONE)
 
 
-# From a minibatch of trunk vectors to the loss of the joint batch: embed, gather from all processes, compare.
-
-
 _DRAWS = 2  # what this stream of random numbers is for; `batches` has its own
 
 
@@ -554,32 +529,23 @@ class Objective:
         batch = on_device(batch, next(head.parameters()).device)
         segments = self._outputs(head, batch.segments, CONTINUOUS, team)
         entries = self._outputs(head, batch.entries, DICTIONARY, team)
-        embedded = batch.with_vectors(segments.embedding, entries.embedding)
-        return self._compared(embedded, segments.logits, entries.logits, rng)
-
-    def _compared(
-        self, batch: Minibatch, segment_logits: Tensor | None, entry_logits: Tensor | None, rng: torch.Generator
-    ) -> Tensor:
+        batch = batch.with_vectors(segments.embedding, entries.embedding)
         config, discard = self.config, self.synonyms
+        bags: Paper | Released = Released()
+        if config.formulation == "paper":
+            names = ("segment_background", "average", "repeats")
+            bags = Paper(**{name: getattr(config, name) for name in names})
         match config.loss:
             case "watch-read-lookup":
-                return watch_read_lookup(batch, self.formulation, config.temperature, discard)
+                return watch_read_lookup(batch, bags, config.temperature, discard)
             case "watch-lookup":
-                return watch_lookup(batch, self.formulation, config.temperature, config.anchors, discard)
+                return watch_lookup(batch, bags, config.temperature, config.anchors, discard)
             case "infonce":
                 return infonce(batch, rng, config.temperature, discard)
             case "classification":
-                if segment_logits is None or entry_logits is None:
+                if segments.logits is None or entries.logits is None:
                     raise ValueError("a head without a classifier cannot learn to classify")
-                return classification(batch, segment_logits, entry_logits)
-
-    @property
-    def formulation(self) -> Paper | Released:
-        if self.config.formulation == "released":
-            return Released()
-        return Paper(
-            segment_background=self.config.segment_background, average=self.config.average, repeats=self.config.repeats
-        )
+                return classification(batch, segments.logits, entries.logits)
 
     def _outputs(self, head: Head, rows: Tensor, domain: int, team: Team) -> HeadOutput:
         with mixed_precision(rows.device, self.config.precision):

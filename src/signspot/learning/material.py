@@ -58,8 +58,7 @@ class Material:
     fingerprint: str  # of the trunk that made all vectors
 
 
-# Refusing material that nothing could be learned from: columns that do not fit, what is no number, other trunks.
-
+# Refuse material that nothing could be learned from: columns that do not fit, NaN, other trunks.
 
 _MAKE_AGAIN = "make the material again"
 _FRAMES = 1 << 40  # beyond it lies damage
@@ -71,8 +70,15 @@ def check_material(material: Material, where: str) -> None:
         raise InputError(where, "has an empty vocabulary", "use a dictionary with at least one word")
     if not material.fingerprint:
         raise InputError(where, "does not say which trunk made its vectors", _MAKE_AGAIN)
-    _check_entries(material, where)
-    dim = material.entry_vectors.shape[1]
+    vectors, words = material.entry_vectors, material.entry_word
+    if vectors.ndim != 2 or not vectors.shape[1] or not len(vectors) == len(words) == len(material.entry_ids):
+        counts = f"{len(material.entry_ids)} dictionary entries, {len(words)} words, vectors of shape {vectors.shape}"
+        raise InputError(where, counts, _MAKE_AGAIN)
+    if not len(vectors):
+        raise InputError(where, "has no dictionary entries", "use a dictionary with at least one clip")
+    _refuse_outside(words, len(material.vocabulary), f"{where}: words of entries")
+    refuse_not_finite(vectors, material.entry_ids, where)
+    dim = vectors.shape[1]
     for number, track in enumerate(material.tracks):
         if track.ndim != 2 or track.shape[1] != dim or track.dtype not in (np.float16, np.float32):
             what = f"track {number} has {track.dtype} rows of shape {track.shape[1:]}, the entries vectors of {dim}"
@@ -89,19 +95,8 @@ def refuse_other_trunk(material: Material, other: Material, where: str) -> None:
         raise InputError(where, "its vocabulary is another one", "make both with one dictionary")
 
 
-def _check_entries(material: Material, where: str) -> None:
-    vectors, words = material.entry_vectors, material.entry_word
-    if vectors.ndim != 2 or not vectors.shape[1] or not len(vectors) == len(words) == len(material.entry_ids):
-        counts = f"{len(material.entry_ids)} dictionary entries, {len(words)} words, vectors of shape {vectors.shape}"
-        raise InputError(where, counts, _MAKE_AGAIN)
-    if not len(vectors):
-        raise InputError(where, "has no dictionary entries", "use a dictionary with at least one clip")
-    _refuse_outside(words, len(material.vocabulary), f"{where}: words of entries")
-    refuse_not_finite(vectors, material.entry_ids, where)
-
-
 def refuse_not_finite(vectors: FloatArray, names: tuple[str, ...], where: str) -> None:
-    """Raise InputError naming the first row (n, d) that holds what is no number."""
+    """Raise InputError naming the first row (n, d) that is not finite."""
     is_finite = np.isfinite(vectors).all(axis=1)
     if not is_finite.all():
         name = names[int(is_finite.argmin())]
@@ -109,12 +104,9 @@ def refuse_not_finite(vectors: FloatArray, names: tuple[str, ...], where: str) -
 
 
 def _check_passages(passages: Passages, n_tracks: int, n_words: int, where: str) -> None:
-    columns = (
-        *(passages.track, passages.start, passages.stop),
-        *(passages.label, passages.label_frame, passages.confidence),
-    )
     offsets = passages.word_offsets
-    lengths = {len(passages), len(offsets) - 1, *(len(column) for column in columns)}
+    columns = (getattr(passages, name) for name in _PASSAGE_COLUMNS[:6])  # one number per passage
+    lengths = {len(passages), len(offsets) - 1, *map(len, columns)}
     if len(lengths) != 1:
         raise InputError(where, f"columns of passages of different lengths: {sorted(lengths)}", _MAKE_AGAIN)
     if offsets[0] != 0 or offsets[-1] != len(passages.words) or (np.diff(offsets) < 0).any():
@@ -142,7 +134,6 @@ def _refuse_outside(numbers: Ints, limit: int, where: str) -> None:
 #     synonyms-*.json          optional: pairs of words that may name the same sign
 #
 # Rows are mapped into memory, not read: a folder may be larger than memory.
-
 
 SynonymKind = Literal["english", "sign"]
 _MANIFEST = "material.json"
@@ -211,11 +202,15 @@ def read_material(folder: Path, *, verify: bool = True) -> Material:
         if verify and file_sha256(folder / name) != checksums[name]:
             raise FormatError(folder / name, "does not have the checksum it was written with", _MAKE_AGAIN)
     arrays = {name: _array(folder / name) for name in _ARRAYS}
+    try:
+        vocabulary = Vocabulary(tuple(map(Word, _texts(folder, content, "vocabulary"))))
+    except ValueError as error:
+        raise FormatError(folder / _MANIFEST, str(error), _MAKE_AGAIN) from error
     passages = Passages(
         names=_texts(folder, content, "passages"), **{name: arrays[f"passage_{name}.npy"] for name in _PASSAGE_COLUMNS}
     )
     material = Material(
-        vocabulary=_vocabulary(folder, _texts(folder, content, "vocabulary")),
+        vocabulary=vocabulary,
         tracks=_tracks(folder, arrays[_ROWS], arrays[_LENGTHS]),
         passages=passages,
         entry_ids=_texts(folder, content, "entries"),
@@ -227,10 +222,10 @@ def read_material(folder: Path, *, verify: bool = True) -> Material:
     return material
 
 
-def write_synonyms(synonyms: Synonyms, folder: Path, kind: SynonymKind, *, overwrite: bool = False) -> None:
+def write_synonyms(synonyms: Synonyms, folder: Path, kind: SynonymKind) -> None:
     pairs = sorted(pair for pair in synonyms.pairs if pair[0] < pair[1])
     content = {"format": _SYNONYMS_FORMAT, "version": 1, "pairs": [list(pair) for pair in pairs]}
-    write_json(content, folder / _SYNONYM_FILES[kind], overwrite=overwrite)
+    write_json(content, folder / _SYNONYM_FILES[kind])
 
 
 def read_synonyms(folder: Path, kind: SynonymKind) -> Synonyms:
@@ -240,18 +235,15 @@ def read_synonyms(folder: Path, kind: SynonymKind) -> Synonyms:
         raise FormatError(folder, f"was made without {kind} synonyms", fix)
     pairs = read_manifest(path, _SYNONYMS_FORMAT).get("pairs")
     if not isinstance(pairs, list):
-        raise FormatError(path, '"pairs" is no list', "write the synonyms again")
-    return Synonyms.of(_pair(path, pair) for pair in pairs)
-
-
-def _pair(path: Path, pair: object) -> tuple[Word, Word]:
-    try:
-        if isinstance(pair, list) and all(isinstance(word, str) for word in pair):
-            first, second = (normalise(word) for word in pair)
-            return first, second
-    except ValueError:
-        pass
-    raise FormatError(path, f"{str(pair)[:60]} is no pair of words", "write the synonyms again")
+        raise FormatError(path, '"pairs" is not a list', "write the synonyms again")
+    read: list[tuple[Word, Word]] = []
+    for pair in pairs:
+        try:
+            first, second = pair if isinstance(pair, list) else [pair]
+            read.append((normalise(first), normalise(second)))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise FormatError(path, f"{str(pair)[:60]} is not a pair of words", "write the synonyms again") from error
+    return Synonyms.of(read)
 
 
 def _write_rows(path: Path, tracks: Sequence[Vectors], shape: tuple[int, int]) -> None:
@@ -277,7 +269,7 @@ def _array(path: Path) -> npt.NDArray[Any]:
     except OSError as error:
         raise unreadable(path, error) from error
     except (ValueError, EOFError) as error:
-        raise FormatError(path, f"is no array ({' '.join(str(error).split())[:100]})", _MAKE_AGAIN) from error
+        raise FormatError(path, f"is not an array ({' '.join(str(error).split())[:100]})", _MAKE_AGAIN) from error
     n_dimensions = 2 if path.name in _MAPPED else 1
     floats = (np.float16, np.float32) if path.name == _ROWS else (np.float32,)
     kinds = floats if path.name in (*_MAPPED, "passage_confidence.npy") else (np.int64,)
@@ -297,15 +289,8 @@ def _tracks(folder: Path, rows: Vectors, lengths: Ints) -> tuple[Vectors, ...]:
 def _texts(folder: Path, content: Mapping[str, object], key: str) -> tuple[str, ...]:
     texts = content.get(key)
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise FormatError(folder / _MANIFEST, f"{key!r} is no list of texts", _MAKE_AGAIN)
+        raise FormatError(folder / _MANIFEST, f"{key!r} is not a list of texts", _MAKE_AGAIN)
     return tuple(texts)
-
-
-def _vocabulary(folder: Path, words: Iterable[str]) -> Vocabulary:
-    try:
-        return Vocabulary(tuple(Word(word) for word in words))
-    except ValueError as error:
-        raise FormatError(folder / _MANIFEST, str(error), _MAKE_AGAIN) from error
 
 
 def file_sha256(path: Path) -> str:
@@ -352,16 +337,13 @@ class LabelledPassage:
     words: tuple[Word, ...]  # in the order of their mentions, repeats included, the label's among them
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FoundPassages:
-    """The passages of a video, and how many annotations label none, by reason."""
+def labelled_passages(
+    footage: Footage, vocabulary: Vocabulary, options: PassageOptions
+) -> tuple[tuple[LabelledPassage, ...], Counter[str]]:
+    """Every (subtitle, annotation) pair of a video that can be learned from, in the order of the annotations.
 
-    passages: tuple[LabelledPassage, ...]
-    left_out: Counter[str]
-
-
-def labelled_passages(footage: Footage, vocabulary: Vocabulary, options: PassageOptions) -> FoundPassages:
-    """Every (subtitle, annotation) pair of a video that can be learned from, in the order of the annotations."""
+    Also how many annotations label no passage, by reason.
+    """
     longer = [cue for cue in footage.subtitles if cue.span_ms.duration > options.min_subtitle_ms]
     starts, stops = (np.array([getattr(cue.span_ms, end) for cue in longer]) for end in ("start", "stop"))
     mentions: dict[int, tuple[Word, ...]] = {}
@@ -385,7 +367,7 @@ def labelled_passages(footage: Footage, vocabulary: Vocabulary, options: Passage
             left_out["it lies between subtitles that do not mention its word"] += 1
         else:
             found += (_passage(footage, longer[number], annotation, mentions[number], options) for number in chosen)
-    return FoundPassages(tuple(found), left_out)
+    return tuple(found), left_out
 
 
 def _passage(
@@ -417,9 +399,6 @@ def passage_columns(by_track: Sequence[Iterable[LabelledPassage]], vocabulary: V
     )
 
 
-# Whether a recording may be learned from, by what is known of its rights.
-
-
 def is_forbidden(rights: Rights, today: date) -> bool:
     """Whether training is known not to be allowed, or no longer; saying nothing does not forbid it."""
     return rights.may_train is False or (rights.expires is not None and today >= rights.expires)
@@ -435,10 +414,8 @@ def unknown_rights_warning(used: Iterable[Rights]) -> tuple[str, ...]:
 
 # Which words are trained and which are tested: a file, so that every run and every reader has the same.
 #
-# The training and the test words of a split have none in common. Whether the test words are seen in training is not
-# the split's business: the paper trains on both parts (264 of 1,064 words seen) or on the training words only (Paper
-# 4.2).
-
+# Whether the test words are seen in training is not the split's business: the paper trains on both parts (264 of 1,064
+# words seen) or on the training words only (Paper 4.2).
 
 _SPLIT_FORMAT = "signspot-split"
 _CORRECT = "correct the file, or draw the split again"
@@ -492,23 +469,15 @@ def draw_split(counts: Mapping[Word, int], n_test: int, seed: int) -> WordSplit:
 
 
 def write_split(split: WordSplit, path: Path, *, overwrite: bool = False) -> None:
-    content = {
-        "format": _SPLIT_FORMAT,
-        "version": 1,
-        "seed": split.seed,
-        "drawn": split.drawn,
-        "train": list(split.train),
-        "test": list(split.test),
-    }
-    write_json(content, path, overwrite=overwrite)
+    content = {"format": _SPLIT_FORMAT, "version": 1, "seed": split.seed, "drawn": split.drawn}
+    write_json(content | {"train": list(split.train), "test": list(split.test)}, path, overwrite=overwrite)
 
 
 def read_split(path: Path) -> WordSplit:
-    """Read a split; words may stand in any order."""
     content = read_manifest(path, _SPLIT_FORMAT)
     seed, drawn = content.get("seed", 0), content.get("drawn", "")
     if type(seed) is not int or seed < 0 or not isinstance(drawn, str):
-        raise FormatError(path, '"seed" is no whole number from 0, or "drawn" is no text', _CORRECT)
+        raise FormatError(path, '"seed" is not a whole number from 0, or "drawn" is not text', _CORRECT)
     try:
         return WordSplit(_words(path, content, "train"), _words(path, content, "test"), seed, drawn)
     except ValueError as error:
@@ -518,8 +487,8 @@ def read_split(path: Path) -> WordSplit:
 def _words(path: Path, content: Mapping[str, object], key: str) -> tuple[Word, ...]:
     listed = content.get(key)
     if not isinstance(listed, Sequence) or isinstance(listed, str):
-        raise FormatError(path, f"{key!r} is no list of words", _CORRECT)
+        raise FormatError(path, f"{key!r} is not a list of words", _CORRECT)
     for word in listed:
         if not isinstance(word, str) or normalise(word) != word:
-            raise FormatError(path, f"{str(word)[:40]!r} under {key!r} is no word as signspot writes it", _CORRECT)
+            raise FormatError(path, f"{str(word)[:40]!r} under {key!r} is not a word as signspot writes it", _CORRECT)
     return tuple(sorted(listed))

@@ -64,7 +64,7 @@ class RunFolder:
         if not self.path.exists() or (self.path.is_dir() and not _content(self.path)):
             return
         if not self.config.is_file():
-            raise OutputExists(self.path, "exists and is no run folder", "name a new folder")
+            raise OutputExists(self.path, "exists and is not a run folder", "name a new folder")
         if start == "overwrite":
             return
         if start == "new":
@@ -103,8 +103,8 @@ class RunFolder:
 
     def to_continue(self, start: Start) -> str:
         """For a run that is interrupted: what is saved, and how to go on."""
-        how = "with --resume in place of --overwrite" if start == "overwrite" else "with --resume"
-        how = "the same command" if start == "resume" else f"the same command {how}"
+        options = {"new": " with --resume", "overwrite": " with --resume in place of --overwrite", "resume": ""}
+        how = f"the same command{options[start]}"
         if not self.state.exists():
             return f"nothing is learned yet in {self.path}: run {how} to begin again"
         return f"the state is saved in {self.path}: run {how} to continue"
@@ -182,12 +182,8 @@ class CurveRow:
     localisation: float | None = None
 
     def with_scores(self, scores: ProtocolScores) -> CurveRow:
-        return replace(
-            self,
-            mean_ap=float(scores.mean_ap),
-            recall_at_5=float(scores.recall_at_5),
-            localisation=float(scores.localisation),
-        )
+        mean_ap, recall, localisation = map(float, (scores.mean_ap, scores.recall_at_5, scores.localisation))
+        return replace(self, mean_ap=mean_ap, recall_at_5=recall, localisation=localisation)
 
 
 def tensorboard_log(folder: Path, row: CurveRow) -> None:
@@ -202,11 +198,8 @@ def tensorboard_log(folder: Path, row: CurveRow) -> None:
                 writer.add_scalar(name, value, row.epoch)
 
 
-# The state of a training run on the disk: one .safetensors file, whole or not at all, checked when it is read again.
-#
-# Tensors lie in it as they are, so that a run continues to the bit; everything else (counters, curves) is JSON in the
-# header. One checksum covers both.
-
+# The state of a training run on the disk: one .safetensors file. Tensors lie in it as they are, so that a run continues
+# to the bit; everything else (counters, curves) is JSON in the header. One checksum covers both.
 
 _KEY = "signspot-state"  # a single one: the order of several would differ from run to run
 _STATE = ArraysKind("saved state", "start the run again with --overwrite", max_bytes=64_000_000_000)
@@ -302,7 +295,6 @@ def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
 
 # Where training computes, how precisely, and in which order sums are taken.
 
-
 Precision = Literal["auto", "float32", "mixed"]
 
 
@@ -322,15 +314,11 @@ def mixed_precision(device: torch.device, precision: Precision) -> torch.autocas
 
     bfloat16 has the range of float32, so that no gradient vanishes and none needs to be scaled.
     """
-    is_mixed = precision == "mixed" or (precision == "auto" and _computes_in_bfloat16(device))
+    is_mixed = precision == "mixed"
+    if precision == "auto":  # CPUs are left in single precision
+        has_fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        is_mixed = bool(has_fast) or device.type == "mps"
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_mixed)
-
-
-def _computes_in_bfloat16(device: torch.device) -> bool:
-    """Whether a device has fast arithmetic of half the size; CPUs are left in single precision."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return device.type == "mps"
 
 
 @contextmanager
@@ -352,9 +340,7 @@ def repeatable(n_threads: int, device: torch.device) -> Iterator[int]:
 # gradient, so that everyone computes the loss of the joint batch with all its negatives. A process then holds the
 # gradient of its own rows only, and the sum over processes is the gradient that one process would have computed alone.
 
-
-# The others wait while the leader evaluates.
-PATIENCE = timedelta(hours=4)
+PATIENCE = timedelta(hours=4)  # the others wait while the leader evaluates
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from signspot.domain.time import FRAME_RATE
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray
+from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Ints
 from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
 from signspot.files.json import write_json
@@ -135,8 +134,7 @@ def train_trunk(
 def _trunk_card(config: TrunkRunConfig, data: TrunkData, trunk: Trunk) -> ModelCard:
     frames: dict[str, Setting] = {"clip_length": CLIP_LENGTH, "frame_rate": FRAME_RATE}
     if config.architecture != "landmark":
-        frames |= asdict(config.frame_shape)
-        frames |= {"mean": RELEASED.mean[0], "std": RELEASED.std[0]}
+        frames |= asdict(config.frame_shape) | {"mean": RELEASED.mean[0], "std": RELEASED.std[0]}
     stages = ", ".join(f"{stage.name} of {stage.epochs} epochs" for stage in stages_of(config))
     return ModelCard(
         name=f"{config.architecture}-{config.sources}",
@@ -164,7 +162,11 @@ class _Training:
         self.device, self.n_threads = device, n_threads
         if saved is not None:
             self.position = self._read_position(saved)
-        trunk = self._initial_trunk() if saved is None else None
+        trunk = None
+        if saved is None:
+            trunk = new_trunk(self.config, len(self.data.vocabulary))
+            if self.config.initial_model is not None:
+                start_from(trunk, load_checkpoint(self.config.initial_model), self.config.architecture)
         for number in range(self.position.stage, len(self.stages)):
             stage = self.stages[number]
             if trunk is None:
@@ -176,7 +178,12 @@ class _Training:
             saved = None
         if trunk is None:
             raise InputError(self.folder.state, "does not fit this run", "start again with --overwrite")
-        return self._finish(trunk)
+        card = _trunk_card(self.config, self.data, trunk)
+        card = save_checkpoint(self.folder.last, state_of(trunk), card, overwrite=True)
+        epochs = self.position.epochs
+        results = {"final": asdict(epochs[-1]), "epochs": len(epochs), "weights_sha256": card.weights_sha256}
+        write_json(results, self.folder.results, overwrite=True)
+        return card
 
     def steps_per_epoch(self, stage: Stage) -> int:
         return self.config.steps_per_epoch or self.batches[self.stages.index(stage)].steps_per_epoch
@@ -188,12 +195,6 @@ class _Training:
 
     def tested(self, trunk: Trunk) -> dict[str, ClassAccuracy]:
         return {test.name: accuracy_of(trunk, test, self.transform, self.device) for test in self.data.tests}
-
-    def _initial_trunk(self) -> Trunk:
-        trunk = new_trunk(self.config, len(self.data.vocabulary))
-        if self.config.initial_model is not None:
-            start_from(trunk, load_checkpoint(self.config.initial_model), self.config.architecture)
-        return trunk
 
     def _read_position(self, saved: SavedState) -> _Position:
         facts = {key: value for key, value in saved.facts.items() if key != "threads"}
@@ -208,21 +209,6 @@ class _Training:
             raise InputError(self.folder.state, what, "start again with --overwrite") from error
         return position
 
-    def _finish(self, trunk: Trunk) -> ModelCard:
-        card = _trunk_card(self.config, self.data, trunk)
-        card = save_checkpoint(self.folder.last, state_of(trunk), card, overwrite=True)
-        final = self.position.epochs[-1]
-        results = {"final": asdict(final), "epochs": len(self.position.epochs), "weights_sha256": card.weights_sha256}
-        write_json(results, self.folder.results, overwrite=True)
-        return card
-
-
-def _optimiser(learner: Learner, config: TrunkRunConfig) -> torch.optim.Optimizer:
-    parameters, rate, decay = learner.parameters(), config.learning_rate, config.weight_decay
-    if config.optimiser == "adamw":
-        return torch.optim.AdamW(parameters, lr=rate, weight_decay=decay)
-    return torch.optim.SGD(parameters, lr=rate, momentum=config.momentum, weight_decay=decay)
-
 
 class _StageRun:
     def __init__(self, training: _Training, stage: Stage, trunk: Trunk) -> None:
@@ -231,12 +217,22 @@ class _StageRun:
             torch.manual_seed(self.config.seed)
             learner = Learner(trunk, training.transform, distils=stage.number == 0)
         self.learner = learner.to(training.device).train()
-        self.optimiser = _optimiser(self.learner, self.config)
+        parameters, rate, decay = self.learner.parameters(), self.config.learning_rate, self.config.weight_decay
+        self.optimiser: torch.optim.Optimizer
+        if self.config.optimiser == "adamw":
+            self.optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=decay)
+        else:
+            momentum = self.config.momentum
+            self.optimiser = torch.optim.SGD(parameters, lr=rate, momentum=momentum, weight_decay=decay)
         self.guard, self.counters = StepGuard(), dict[str, Tensor]()
 
     def learn(self, saved: SavedState | None) -> None:
         if saved is not None:
-            self._restore(saved)
+            try:
+                restore_training(self.learner, self.optimiser, saved.tensors)
+            except ValueError as error:
+                what = f"does not fit this run ({error})"
+                raise InputError(self.training.folder.state, what, "start again with --overwrite") from error
         with at_interruption(self._save_if_consistent):
             self._learn()
 
@@ -316,13 +312,6 @@ class _StageRun:
         moment = TrunkProgress(self.stage.name, epoch, self.stage.epochs, done, steps, loss, finished)
         self.training.controls.progress(moment)
 
-    def _restore(self, saved: SavedState) -> None:
-        try:
-            restore_training(self.learner, self.optimiser, saved.tensors)
-        except ValueError as error:
-            what = f"does not fit this run ({error})"
-            raise InputError(self.training.folder.state, what, "start again with --overwrite") from error
-
     def _refuse(self, batch: ClipBatch, loss: float) -> None:
         """Leave the names of the clips and stop; the state stays as it was last saved."""
         run, step = self.training.folder, self.training.position.step
@@ -376,12 +365,9 @@ class TrunkData:
 
     def fingerprints(self) -> dict[str, str]:
         """Checksums of names, labels and confidences: a run continues only with the data it was begun with."""
-        sources = {
-            "continuous": self.continuous,
-            "dictionary": self.dictionary,
-            "continuous_landmarks": self.continuous_landmarks,
-            "dictionary_landmarks": self.dictionary_landmarks,
-        } | {f"test {test.name}": test.source for test in self.tests}
+        names = ("continuous", "dictionary", "continuous_landmarks", "dictionary_landmarks")
+        sources: dict[str, ClipSource | None] = {name: getattr(self, name) for name in names}
+        sources |= {f"test {test.name}": test.source for test in self.tests}
         checked = {name: _fingerprint(source) for name, source in sources.items() if source is not None}
         return checked | {"vocabulary": hashlib.sha256("\0".join(self.vocabulary).encode()).hexdigest()}
 
@@ -445,10 +431,9 @@ def transform_of(config: TrunkRunConfig) -> ClipTransform:
 
 def new_trunk(config: TrunkRunConfig, classes: int, sets_of_batch_norm: int = 1) -> Trunk:
     """A trunk with the weights that the seed of the run gives."""
-    is_landmark = config.architecture == "landmark"
-    shape: dict[str, Setting] = {"classes": classes, "width": config.width, "domains": sets_of_batch_norm}
+    width = config.landmark_width if config.architecture == "landmark" else config.width
+    shape: dict[str, Setting] = {"classes": classes, "width": width, "domains": sets_of_batch_norm}
     shape |= {"gated": config.gated, "embedding_dim": config.embedding_dim}
-    shape |= {"width": config.landmark_width} if is_landmark else {}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         trunk = build_trunk(config.architecture, shape)
@@ -510,7 +495,7 @@ def _share(domain: int, stage: Stage, data: TrunkData) -> SourceShare:
     return SourceShare(source, chosen, domain, landmarks)
 
 
-def _refuse_unknown_labels(source: ClipSource, chosen: npt.NDArray[np.int64], n_words: int, where: str) -> None:
+def _refuse_unknown_labels(source: ClipSource, chosen: Ints, n_words: int, where: str) -> None:
     for i in chosen.tolist():
         if not 0 <= source.label(i) < n_words:
             what = f"{source.name(i)} has the label {source.label(i)}, the vocabulary {n_words} words"
@@ -518,13 +503,6 @@ def _refuse_unknown_labels(source: ClipSource, chosen: npt.NDArray[np.int64], n_
 
 
 # What one batch of clips teaches a trunk.
-
-
-class Outcome(NamedTuple):
-    """What came of showing a batch."""
-
-    loss: Tensor  # ()
-    n_right: Tensor  # (): clips whose own word scored highest; zero where words are not what is learned
 
 
 class Learner(nn.Module):
@@ -536,15 +514,16 @@ class Learner(nn.Module):
         self.pose = PoseRegressor(trunk.embedding_dim) if distils else None
         self._transform = transform
 
-    def forward(self, batch: ClipBatch) -> Outcome:
+    def forward(self, batch: ClipBatch) -> tuple[Tensor, Tensor]:
+        """The loss, and how many clips' own word scored highest; zero where words are not what is learned."""
         output = trunk_output(self.trunk, self._transform.tensor(batch.clips), batch.domains)
         if self.pose is not None:
             if batch.landmarks is None:
                 raise ValueError("pose distillation from clips without landmarks")
-            return Outcome(pose_loss(self.pose(output.embedding), pose_target(batch.landmarks)), torch.tensor(0))
+            return pose_loss(self.pose(output.embedding), *pose_target(batch.landmarks)), torch.tensor(0)
         logits = output.logits.float()
         n_right = (logits.detach().argmax(dim=1) == batch.labels).sum()
-        return Outcome(F.cross_entropy(logits, batch.labels), n_right)
+        return F.cross_entropy(logits, batch.labels), n_right
 
 
 def trunk_output(trunk: Trunk, clips: Tensor, domains: Tensor) -> TrunkOutput:
@@ -560,12 +539,11 @@ def trunk_output(trunk: Trunk, clips: Tensor, domains: Tensor) -> TrunkOutput:
 
 # How often a classifier is right: over clips, and over words (Paper App. B.7, Tab. "Trunk network architecture").
 
-
 _CLIPS_PER_STEP = 8
 _ITEMS_PER_STEP = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ClassAccuracy:
     """Shares from 0 to 1 of test items whose word is among the first or the first five."""
 
@@ -576,7 +554,7 @@ class ClassAccuracy:
     class_top5: float
 
 
-def class_accuracy(scores: FloatArray, labels: npt.NDArray[np.int64]) -> ClassAccuracy:
+def class_accuracy(scores: FloatArray, labels: Ints) -> ClassAccuracy:
     """Compare scores (n, classes) with labels (n,), each a column; of equal scores the first column wins.
 
     >>> class_accuracy(np.eye(2, dtype=np.float32)[[0, 0, 0, 1]], np.array([0, 0, 1, 1])).class_top1
@@ -592,13 +570,7 @@ def class_accuracy(scores: FloatArray, labels: npt.NDArray[np.int64]) -> ClassAc
     counts = np.bincount(labels)
     top1, top5 = (rank < 1), (rank < 5)
     of_class = [np.bincount(labels, right)[counts > 0] / counts[counts > 0] for right in (top1, top5)]
-    return ClassAccuracy(
-        n_items=len(scores),
-        top1=float(top1.mean()),
-        top5=float(top5.mean()),
-        class_top1=float(of_class[0].mean()),
-        class_top5=float(of_class[1].mean()),
-    )
+    return ClassAccuracy(len(scores), *(float(share.mean()) for share in (top1, top5, *of_class)))
 
 
 @torch.no_grad()
@@ -633,17 +605,8 @@ def _probabilities(trunk: Trunk, test: ClipTest, transform: ClipTransform, devic
 # between the shoulders, so that scaling and moving the picture leave the answer as it is; the mean absolute error over
 # the points that were detected is the loss.
 
-
 _UPPER_BODY_POINTS = 25  # the pose down to the hips
 _N_POINTS = _UPPER_BODY_POINTS + 2 * HAND_POINTS
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PoseTarget:
-    """Where the points of a body are."""
-
-    places: Tensor  # (B, 16, 67, 2) float32, in shoulder widths
-    found: Tensor  # (B, 16, 67) bool
 
 
 class PoseRegressor(nn.Module):
@@ -658,17 +621,17 @@ class PoseRegressor(nn.Module):
         return places
 
 
-def pose_target(landmarks: Tensor) -> _PoseTarget:
-    """What is to be read from clips with these landmarks (B, 16, 258)."""
+def pose_target(landmarks: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the points of bodies (B, 16, 258) are, (B, 16, 67, 2) in shoulder widths, and which were detected."""
     body = in_body_coordinates(body_of(landmarks))
     pose = Part(body.pose.points[..., :_UPPER_BODY_POINTS, :], body.pose.found)
     parts = (pose, body.left, body.right)
     places = torch.cat([part.points[..., :2] for part in parts], dim=-2)
     found = torch.cat([part.found[..., None].expand(part.points.shape[:-1]) for part in parts], dim=-1)
-    return _PoseTarget(places, found)
+    return places, found
 
 
-def pose_loss(places: Tensor, target: _PoseTarget) -> Tensor:
+def pose_loss(places: Tensor, target: Tensor, found: Tensor) -> Tensor:
     """The mean absolute error of the points that were detected; zero where none was."""
-    error = torch.where(target.found[..., None], (places.float() - target.places).abs(), 0.0)
-    return error.sum() / (2 * target.found.sum()).clamp_min(1)
+    error = torch.where(found[..., None], (places.float() - target).abs(), 0.0)
+    return error.sum() / (2 * found.sum()).clamp_min(1)

@@ -10,6 +10,7 @@ would be signed, which is said of each, found or not, and in the choice, unless 
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from signspot.domain.recordings import Annotation, Dictionary, Episode, Subtitle
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
 from signspot.domain.time import FrameSpan, MillisSpan, Tolerance
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import Synonyms, Vocabulary, Word
+from signspot.domain.words import Vocabulary, Word
 from signspot.embedding.model import Model
 from signspot.errors import InputError
 from signspot.spotting.annotate import Candidate, SubtitleLag, best_explanation, likely_windows, shares, subtitle_lag
@@ -69,12 +70,10 @@ class Annotated:
 
     @property
     def n_explained(self) -> int:
-        """The mentions that have a sign."""
         return len(self.mentions) - len(self.unexplained)
 
     @property
     def unexplained(self) -> tuple[Mention, ...]:
-        """The mentions for which no sign was found."""
         return tuple(mention for mention in self.mentions if mention.spotting is None)
 
 
@@ -88,16 +87,10 @@ class KnownWords:
     n_right: int  # and it is right
 
     def __add__(self, other: KnownWords) -> KnownWords:
-        return KnownWords(
-            self.n + other.n,
-            self.n_localised + other.n_localised,
-            self.n_explained + other.n_explained,
-            self.n_right + other.n_right,
-        )
+        return KnownWords(*map(operator.add, dataclasses.astuple(self), dataclasses.astuple(other)))
 
     @property
     def accuracy(self) -> float | None:
-        """The share that is localised, the word known."""
         return self.n_localised / self.n if self.n else None
 
 
@@ -133,25 +126,20 @@ def annotate(
     options: SpotOptions = SpotOptions(),
 ) -> Annotated:
     """Find where the words of the subtitles are signed, consistently."""
-    said: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     if isinstance(subtitles, Path | str):
         read = read_subtitles(Path(subtitles))
-        subtitles, said = read.subtitles, read.in_short
+        subtitles, warnings = read.subtitles, read.in_short
     reading, noticed = options.reading.collecting()
     options = dataclasses.replace(options, subtitles=tuple(subtitles), reading=reading)
     path = Path(video)
     query = prepare((), dictionary, model, options)
     found = annotate_prepared(Episode(video_id=path.stem, video=path), query, model, options)
-    answer = dataclasses.replace(found.answer, warnings=(*map(str, noticed), *said, *found.answer.warnings))
+    answer = dataclasses.replace(found.answer, warnings=(*map(str, noticed), *warnings, *found.answer.warnings))
     return dataclasses.replace(found, answer=answer)
 
 
-def annotate_prepared(
-    episode: Episode,
-    query: Query,
-    model: Model,
-    options: SpotOptions,
-) -> Annotated:
+def annotate_prepared(episode: Episode, query: Query, model: Model, options: SpotOptions) -> Annotated:
     """Explain the subtitles of one video with a prepared query."""
     if options.subtitles is None:
         raise InputError(episode.video, "no subtitles to explain", "give --subtitles")
@@ -172,12 +160,9 @@ def explained(answer: VideoAnswer, options: SpotOptions, vocabulary: Vocabulary)
         for word in answer.words
     )
     answer = dataclasses.replace(answer, words=words)
-    return Annotated(answer, mentions, subtitle_lag(answer), _unlisted(options, vocabulary))
-
-
-def _unlisted(options: SpotOptions, vocabulary: Vocabulary) -> dict[Word, int]:
     texts = (subtitle.text for subtitle in options.subtitles or ())
-    return dict(Counter(w for text in texts for w in words_beside(text, vocabulary, options.language)).most_common())
+    unlisted = Counter(word for text in texts for word in words_beside(text, vocabulary, options.language))
+    return Annotated(answer, mentions, subtitle_lag(answer), dict(unlisted.most_common()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +188,6 @@ class _Heard:
         return sorted(own, key=lambda place: -place.candidate.score)[:_MOST_PLACES]
 
     def mention(self, spotting: Spotting | None) -> Mention:
-        """What became of it."""
         similarity = self.names[0].similarity
         times_ms = similarity.times_ms
         first, stop = np.searchsorted(times_ms, (self.near.start, self.near.stop)).tolist()
@@ -246,7 +230,7 @@ def _heard(
     found = [one.word for one in find_words(subtitle.text, vocabulary, options.language) if one.word in by_word]
     near = subtitle.span_ms.padded(options.padding_ms, options.padding_ms)
     for word in found:
-        names = _names(word, options.synonyms)
+        names = (word, *sorted(options.synonyms.of_word(word) if options.synonyms is not None else ()))
         rivals = [by_word[other] for other in dict.fromkeys(found) if other not in names]
         yield _Heard(subtitle, near, tuple(by_word[name] for name in names if name in by_word), tuple(rivals))
 
@@ -258,18 +242,11 @@ def _parted(places: list[_Place], answer: VideoAnswer) -> list[_Place]:
     axis = answer.words[0].similarity.axis
     ordered = sorted(places, key=lambda one: one.candidate.span)
     spans = [axis.frames_in(one.spotting.span_ms) for one in ordered]
-    return [
-        one if before == after else _lasting(one, axis.millis_of(after))
-        for one, before, after in zip(ordered, spans, parted(spans), strict=True)
-    ]
-
-
-def _lasting(place: _Place, span_ms: MillisSpan) -> _Place:
-    return dataclasses.replace(place, spotting=dataclasses.replace(place.spotting, span_ms=span_ms))
-
-
-def _names(word: Word, synonyms: Synonyms | None) -> tuple[Word, ...]:
-    return (word, *sorted(synonyms.of_word(word))) if synonyms is not None else (word,)
+    for number, (one, before, after) in enumerate(zip(ordered, spans, parted(spans), strict=True)):
+        if before != after:
+            spotting = dataclasses.replace(one.spotting, span_ms=axis.millis_of(after))
+            ordered[number] = _Place(one.candidate, spotting)
+    return ordered
 
 
 def _log_odds(probability: float) -> float:

@@ -69,18 +69,13 @@ class Examples:
 
     @classmethod
     def joined(cls, parts: Sequence[Examples]) -> Examples:
-        """The rows of many searches."""
         if not parts:
             raise InputError("calibration", "nothing was searched", "check that the words are in the subtitles")
-        return cls(
-            np.concatenate([part.evidence for part in parts]),
-            np.concatenate([part.right for part in parts]),
-            np.concatenate([part.group for part in parts]),
-            np.sum([part.word_hours for part in parts], axis=0),
-        )
+        names = ("evidence", "right", "group")
+        evidence, right, group = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        return cls(evidence, right, group, np.sum([part.word_hours for part in parts], axis=0))
 
     def of_groups(self, chosen: Bools) -> Examples:
-        """Only the rows of the groups that are chosen (n_groups,)."""
         rows = chosen[self.group]
         return Examples(self.evidence[rows], self.right[rows], self.group[rows], np.where(chosen, self.word_hours, 0))
 
@@ -102,11 +97,9 @@ class HeldOut:
 
     @property
     def expected_error(self) -> float | None:
-        """The expected calibration error of the findings that people get to see."""
         return None if self.seen is None else self.seen.expected_error
 
     def as_json(self) -> list[dict[str, float]]:
-        """The false alarms, for scripts."""
         pairs = zip(self.asked.tolist(), self.counted.tolist(), strict=True)
         return [{"asked": asked, "counted": counted} for asked, counted in pairs]
 
@@ -125,16 +118,13 @@ class CalibrationReport:
 
     @property
     def expected_error(self) -> float | None:
-        """The calibration error of findings without subtitles."""
         return None if self.held_out is None else self.held_out.expected_error
 
     @property
     def expected_error_read(self) -> float | None:
-        """The calibration error of findings near a subtitle."""
         return None if self.held_out_read is None else self.held_out_read.expected_error
 
     def as_json(self) -> dict[str, object]:
-        """For scripts."""
         calibration = self.calibration
         return {
             "calibration": calibration.name,
@@ -195,9 +185,9 @@ def calibrate(request: CalibrateRequest, model: Model) -> CalibrationReport:
     if not words:
         raise InputError(request.corpus, "no word of the dictionary is annotated in it", "add annotations.csv")
     query = prepare(words, dictionary, model, request.options)
-    groups = tuple(dict.fromkeys(_group(one) for one in episodes))
-    videos = [_labelled(one, source, model, request) for one in episodes]
-    videos = [replace(video, group=groups.index(_group(one))) for video, one in zip(videos, episodes, strict=True)]
+    signers = [one.signer or one.video_id for one in episodes]
+    groups = [list(dict.fromkeys(signers)).index(signer) for signer in signers]
+    videos = [_labelled(one, source, model, request, group) for one, group in zip(episodes, groups, strict=True)]
     return fitted(videos, query, model, request)
 
 
@@ -236,7 +226,6 @@ def searched_examples(
 
 
 def fit_of(examples: Examples, method: Method) -> PresenceFit:
-    """The fit on all of the examples."""
     hours = float(examples.word_hours.sum())
     is_isotonic = method == "isotonic" or (method == "auto" and examples.right.sum() >= _ENOUGH_TO_POOL)
     return fit_presence(examples.evidence, examples.right, hours, isotonic=is_isotonic)
@@ -299,18 +288,13 @@ class _ExampleSearch:
     n_groups: int
 
     def whole(self, video: LabelledVideo) -> Iterator[Examples]:
-        """Every word, in the whole video."""
         mentions = self._mentions(video)
         for compared in compare(video.track, self.query):
-            unknown = np.zeros(len(compared.grid), dtype=bool)
-            if not self.request.complete:
-                unknown = windows_inside(
-                    compared, around(mentions.get(compared.word, ()), self.request.options.padding_ms)
-                )
+            is_known = self.request.complete
+            unknown = np.zeros(len(compared.grid), dtype=bool) if is_known else self._near(compared, mentions)
             yield self._examples(compared, video, unknown)
 
     def mentioned(self, video: LabelledVideo) -> Iterator[Examples]:
-        """Every word where a subtitle mentions it."""
         mentions = self._mentions(video)
         mentioned = tuple(entries for entries in self.query.words if entries.word in mentions)
         for compared in compare(video.track, replace(self.query, words=mentioned)):
@@ -324,16 +308,15 @@ class _ExampleSearch:
     def _examples(self, compared: SimilarityTrack, video: LabelledVideo, unknown: Bools) -> Examples:
         candidates = candidates_of(compared, video.track, self.cohort)
         labels = np.array([one.frame for one in video.annotations if one.word == compared.word], np.int64)
-        centres = np.minimum(
-            compared.grid.starts()[candidates.windows] + compared.grid.length // 2, compared.grid.n_frames - 1
-        )
+        grid = compared.grid
+        centres = np.minimum(grid.starts()[candidates.windows] + grid.length // 2, grid.n_frames - 1)
         right = np.zeros(len(centres), dtype=bool)
         near = is_near(centres[:, None], labels).any(axis=1)  # the rest can claim nothing, and is most
         right[near] = claimed(centres[near], candidates.evidence[near, 0].astype(np.float32), labels)
         known = right | ~unknown[candidates.windows]
         n_windows = int((np.isfinite(compared.best) & ~unknown).sum())
         hours = np.zeros(self.n_groups)
-        hours[video.group] = n_windows * compared.grid.stride * FRAME_MS / _MS_PER_HOUR
+        hours[video.group] = n_windows * grid.stride * FRAME_MS / _MS_PER_HOUR
         group = np.full(int(known.sum()), video.group, np.int64)
         return Examples(candidates.evidence[known], right[known], group, hours)
 
@@ -341,18 +324,16 @@ class _ExampleSearch:
         return mentions_of(video.subtitles or (), self.query.dictionary.vocabulary, self.request.options)
 
 
-def _group(episode: Episode) -> str:
-    return episode.signer or episode.video_id
-
-
-def _labelled(episode: Episode, source: CorpusSource, model: Model, request: CalibrateRequest) -> LabelledVideo:
+def _labelled(
+    episode: Episode, source: CorpusSource, model: Model, request: CalibrateRequest, group: int
+) -> LabelledVideo:
     """The vectors of a video, and its annotations on its frames."""
     track = model.track(episode, request.options.reading).track
     timed = (one for one in source.annotations if one.video_id == episode.video_id)
     annotations = tuple(placed(one, track.axis) for one in timed)
     if episode.subtitles is None:
-        return LabelledVideo(track, annotations, None, 0)
+        return LabelledVideo(track, annotations, None, group)
     read = read_subtitles(episode.subtitles)
     for line in read.in_short:
         request.options.reading.notify(Notice("", line))
-    return LabelledVideo(track, annotations, read.subtitles, 0)
+    return LabelledVideo(track, annotations, read.subtitles, group)

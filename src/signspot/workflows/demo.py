@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox, Subtitle
-from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
+from signspot.domain.results import VideoAnswer, WordAnswer
 from signspot.domain.time import FrameSpan, MillisSpan
 from signspot.domain.tracks import CLIP_LENGTH, EntryVectors, FloatArray, FrameShape, Pixels
 from signspot.domain.words import Word
@@ -51,7 +51,7 @@ from signspot.models.embedders import VideoEmbedder, embedder_from_checkpoint
 from signspot.models.head import Head
 from signspot.models.i3d_shared import is_shareable, shared_vectors
 from signspot.spotting.search import Query
-from signspot.stores.corpus import CorpusSource, SignedSign, read_corpus, read_truth
+from signspot.stores.corpus import SignedSign, read_corpus, read_truth
 from signspot.stores.dictionary import read_dictionary
 from signspot.text.subtitles import read_subtitles
 from signspot.text.words import find_words
@@ -78,7 +78,7 @@ class DemoRequest:
     reading: Reading = Reading()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class MethodRow:
     """One line of the table; scores from 0 to 1."""
 
@@ -92,7 +92,6 @@ class MethodRow:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """For people, under HEADINGS."""
         between = "" if self.mean_ap_range is None else "-".join(f"{100 * share:.1f}" for share in self.mean_ap_range)
         return self.name, percent(self.mean_ap), between, percent(self.recall_at_5), percent(self.localisation)
 
@@ -112,48 +111,44 @@ class Demonstration:
     spotted: Spotted
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _World:
-    """A world on the disk, and how it is read."""
-
-    request: DemoRequest
-    files: DemoFolder
-    corpus: CorpusSource
-    dictionary: Dictionary
-    reading: Reading
-
-
 def demonstrate(request: DemoRequest, tell: Tell = lambda line: None) -> Demonstration:
-    """Make a world, learn heads, compare them, search an episode; `tell` gets a line when a step is done."""
+    """Make a world, train heads, compare them, search an episode; `tell` gets a line when a step is done."""
     files = DemoFolder(request.folder)
     trunk = load_checkpoint(model_path(request.model))  # refused before minutes of drawing
     files.claim()
-    network = _drawn_and_loaded(request, trunk)
+    network = _draw_and_compile(request, files, trunk)
     dictionary, corpus = read_dictionary(files.world.dictionary).dictionary, read_corpus(files.world.corpus)
     tell(f"drew {len(dictionary)} dictionary clips and {len(corpus.episodes)} episodes of continuous signing")
-    world = _World(request, files, corpus, dictionary, replace(request.reading, store=files.vectors))
-    experiment = _experiment(world, trunk, network)
-    n_train, n_test = len(experiment.train.passages), len(experiment.test.passages)
+    reading = replace(request.reading, store=files.vectors)
+    sources = MaterialSources(corpus=corpus, dictionary=dictionary, trunk=trunk_of(PictureModel(network)))
+    train, test = (
+        make_training_material(sources, MaterialOptions(split=split, reading=reading)).material
+        for split in ("train", "test")
+    )
+    split, seed, epochs, backend = read_split(files.world.split), request.seed, request.epochs, request.backend
+    experiment = Experiment(train, test, split, trunk, seed, epochs, backend)
+    n_train, n_test = len(train.passages), len(test.passages)
     tell(f"computed the trunk's vectors: {n_train} annotated passages to learn from, {n_test} to test on")
-    trained = compare_methods(experiment, files.heads, world.reading)
+    trained = compare_methods(experiment, files.heads, reading)
     tell(f"learned {len(trained) - 1} heads, and tested them on words that were never annotated")
     episode = next(one for one in corpus.episodes if one.split == "test")
-    search = Search(episode, dictionary, read_truth(files.world.truth), world.reading)
-    spotted = search_episode(search, experiment, trained)
+    truth = [sign for sign in read_truth(files.world.truth) if sign.video_id == episode.video_id]
+    spotted = search_episode(episode, dictionary, truth, reading, experiment, trained)
     table, scores = table_of(trained), trained[-1].scores
     write_json([asdict(row) for row in table], files.scores, overwrite=True)
-    write_demo_report(files, table, experiment, spotted, world.reading)
+    write_demo_report(files, table, experiment, spotted, reading)
     now, eaf = datetime.now(UTC), files.outputs.paths[Output.EAF]
-    elan = add_glosses(new_eaf(episode.video, eaf, date=now), truth_of(spotted, search.truth), "truth")
-    context = Context(videos={episode.video_id: episode.video}, now=now, elan=elan, reading=world.reading)
+    axis = spotted.answer.words[0].similarity.axis
+    glosses = ((axis.millis_of(_span(sign)), sign.word) for sign in truth)
+    elan = add_glosses(new_eaf(episode.video, eaf, date=now), glosses, "truth")
+    context = Context(videos={episode.video_id: episode.video}, now=now, elan=elan, reading=reading)
     write_outputs(spotted.answer, files.outputs, context)
     tell(f"searched {episode.video_id} for the test words, and wrote the report, a video and an ELAN file")
-    return Demonstration(files, table, len(experiment.split.test), len(scores.passage_ids), scores.n_entries, spotted)
+    return Demonstration(files, table, len(split.test), len(scores.passage_ids), scores.n_entries, spotted)
 
 
-def _drawn_and_loaded(request: DemoRequest, trunk: Checkpoint) -> VideoEmbedder:
+def _draw_and_compile(request: DemoRequest, files: DemoFolder, trunk: Checkpoint) -> VideoEmbedder:
     """Draw the world, and meanwhile compile the trunk, which takes a core for a quarter of a minute."""
-    files = DemoFolder(request.folder)
     world = WorldRequest(
         folder=files.world.folder, preset=request.preset, seed=request.seed, side=_SIDE, workers=request.workers
     )
@@ -179,74 +174,23 @@ def _compile(model: VideoEmbedder) -> None:
         list(shared_vectors(blank, model))
 
 
-def _experiment(world: _World, trunk: Checkpoint, network: VideoEmbedder) -> Experiment:
-    """The vectors of everything, from the store where they are there already."""
-    seen_by = trunk_of(PictureModel(network))
-    sources = MaterialSources(corpus=world.corpus, dictionary=world.dictionary, trunk=seen_by)
-
-    def material(split: str) -> Material:
-        return make_training_material(sources, MaterialOptions(split=split, reading=world.reading)).material
-
-    return Experiment(
-        train=material("train"),
-        test=material("test"),
-        split=read_split(world.files.world.split),
-        trunk=trunk,
-        seed=world.request.seed,
-        epochs=world.request.epochs,
-        backend=world.request.backend,
-    )
-
-
 # The files of a demo.
-
 
 _MARK = ".signspot-demo"  # a folder that carries it was made by the demo and may be written again
 
 
-@dataclass(frozen=True, slots=True)
 class DemoFolder:
-    """The names of what a demo leaves."""
+    """The files that a demo leaves."""
 
-    folder: Path
-
-    @property
-    def world(self) -> WorldFolder:
-        """The signing world, as ordinary files."""
-        return WorldFolder(self.folder / "world")
-
-    @property
-    def vectors(self) -> Path:
-        """The store of the trunk's vectors."""
-        return self.folder / "vectors"
-
-    @property
-    def heads(self) -> Path:
-        """What was learned."""
-        return self.folder / "heads"
-
-    @property
-    def scores(self) -> Path:
-        """The table, for scripts."""
-        return self.folder / "scores.json"
-
-    @property
-    def report(self) -> Path:
-        """The report, for people."""
-        return self.folder / "report.html"
-
-    @property
-    def outputs(self) -> Outputs:
-        """What `signspot spot` would write."""
-        paths = {
-            Output.CSV: self.folder / "spottings.csv",
-            Output.EAF: self.folder / "spottings.eaf",
-            Output.VIDEO: self.folder / "overlay.mp4",
-        }
-        return Outputs(paths, overwrite=True)
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.world = folder, WorldFolder(folder / "world")
+        self.vectors, self.heads = folder / "vectors", folder / "heads"  # the trunk's vectors; what was learned
+        self.scores, self.report = folder / "scores.json", folder / "report.html"  # for scripts, for people
+        names = {Output.CSV: "spottings.csv", Output.EAF: "spottings.eaf", Output.VIDEO: "overlay.mp4"}
+        self.outputs = Outputs({kind: folder / name for kind, name in names.items()}, overwrite=True)
 
     def claim(self) -> None:
-        """Make the folder ours, or refuse one that holds somebody's files."""
+        """Mark the folder as ours, or refuse one that holds somebody's files."""
         folder, mark = self.folder, self.folder / _MARK
         if folder.exists() and (not folder.is_dir() or (names_in(folder) and not mark.exists())):
             raise InputError(folder, "is there already and was not made by the demo", "name another folder")
@@ -255,7 +199,6 @@ class DemoFolder:
 
 
 # What the demo compares: the trunk alone, and heads learned from its supervisors, on words that nobody annotated.
-
 
 FALSE_ALARMS = 0.2  # share of passages in which a word that is not there may pass the threshold
 
@@ -275,28 +218,28 @@ METHODS = (
     Method(
         "classification",
         "learns to name the annotated signs and the dictionary clips of the training words",
-        "classification",
+        loss="classification",
     ),
     Method(
         "watch-lookup",
         "watch: learns that an annotated sign looks like the dictionary clips of its word, unlike those of others",
-        "watch-lookup",
+        loss="watch-lookup",
     ),
     Method(
         "watch-read-lookup",
         "also reads: somewhere in a passage are signs of the other words of its subtitle, nobody says where",
-        "watch-read-lookup",
+        loss="watch-read-lookup",
     ),
     Method(
         "full-dictionary",
         "the same, and it may look up every word it reads: the clips of test words too, their annotations never",
-        "watch-read-lookup",
-        "full",
+        loss="watch-read-lookup",
+        dictionary="full",
     ),
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Experiment:
     """What all methods learn from and are tested on."""
 
@@ -311,7 +254,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedMethod:
-    """What became of a method."""
+    """A method, its model and its scores."""
 
     method: Method
     model: PictureModel
@@ -320,49 +263,31 @@ class TrainedMethod:
 
 
 def compare_methods(experiment: Experiment, folder: Path, reading: Reading) -> tuple[TrainedMethod, ...]:
-    """Learn every method, each in a run folder of its own, and test it once, at the end."""
+    """Train every method in a run folder of its own, and test it once, at the end."""
     output_folder(folder)
-    return tuple(_trained(method, experiment, folder, reading) for method in METHODS)
+    return tuple(_train(method, experiment, folder, reading) for method in METHODS)
 
 
 def table_of(trained: tuple[TrainedMethod, ...]) -> tuple[MethodRow, ...]:
     """Chance, then every method."""
     last = trained[-1].scores
-    chance = MethodRow(
-        name="chance",
-        what="vectors that know nothing",
-        mean_ap=last.chance_mean_ap,
-        recall_at_5=last.chance_recall_at_k,
-        localisation=last.chance_localisation,
-        is_chance=True,
-    )
-    return (
-        chance,
-        *(
-            MethodRow(
-                name=one.method.name,
-                what=one.method.what,
-                mean_ap=one.scores.mean_ap,
-                recall_at_5=one.scores.recall_at_5,
-                localisation=one.scores.localisation,
-                mean_ap_range=_range(one.scores),
-            )
-            for one in trained
-        ),
-    )
+    chance = (last.chance_mean_ap, last.chance_recall_at_k, last.chance_localisation)
+    rows = [MethodRow("chance", "vectors that know nothing", *chance, is_chance=True)]
+    for one in trained:
+        scores, method = one.scores, one.method
+        drawn = class_interval(scores.passages.ap, scores.passages.words)
+        spread = None if drawn.low is None or drawn.high is None else (drawn.low, drawn.high)
+        means = (scores.mean_ap, scores.recall_at_5, scores.localisation)
+        rows.append(MethodRow(method.name, method.what, *means, mean_ap_range=spread))
+    return tuple(rows)
 
 
-def _range(scores: ProtocolScores) -> tuple[float, float] | None:
-    drawn = class_interval(scores.passages.ap, scores.passages.words)
-    return None if drawn.low is None or drawn.high is None else (drawn.low, drawn.high)
-
-
-def _trained(method: Method, experiment: Experiment, folder: Path, reading: Reading) -> TrainedMethod:
+def _train(method: Method, experiment: Experiment, folder: Path, reading: Reading) -> TrainedMethod:
     trunk, words, backend = experiment.trunk, experiment.split.test, experiment.backend
     if method.loss is None:
         model = PictureModel(embedder_from_checkpoint(trunk, backend=backend))
         return TrainedMethod(method, model, None, score_head(None, experiment.test, words))
-    head = _learn(method, experiment, RunFolder(folder / method.name), reading)
+    head = _train_head(method, experiment, RunFolder(folder / method.name), reading)
     path = folder / f"{method.name}.safetensors"
     labels = tuple(experiment.train.vocabulary) if head.config.classes else ()
     made_by = f"signspot demo; trunk {trunk.card.name}"
@@ -371,7 +296,7 @@ def _trained(method: Method, experiment: Experiment, folder: Path, reading: Read
     return TrainedMethod(method, model, path, score_head(head, experiment.test, words))
 
 
-def _learn(method: Method, experiment: Experiment, run: RunFolder, reading: Reading) -> Head:
+def _train_head(method: Method, experiment: Experiment, run: RunFolder, reading: Reading) -> Head:
     """Train a head on the training words alone; the run is begun anew each time: it takes seconds."""
     epochs = experiment.epochs
     config = EmbeddingConfig(
@@ -387,18 +312,18 @@ def _learn(method: Method, experiment: Experiment, run: RunFolder, reading: Read
         threads=1,  # so small a head is done before a second thread is awake
         seed=experiment.seed,
     )
-    lesson = make_setup(config, TrainingData(train=experiment.train, split=experiment.split))
-    controls = Controls(progress=lambda moment: reading.progress(f"learning {method.name}", _share(moment), 1.0))
+    setup = make_setup(config, TrainingData(train=experiment.train, split=experiment.split))
+
+    def show(moment: HeadProgress) -> None:
+        done = (moment.epoch + moment.step / max(1, moment.steps)) / moment.epochs
+        reading.progress(f"learning {method.name}", done, 1.0)
+
     with run.opened(config, {"trunk": experiment.train.fingerprint}, "overwrite"):
-        train_head(config, lesson, run, controls)
+        train_head(config, setup, run, Controls(progress=show))
     learned = load_checkpoint(run.last)
     head = build_head(learned.card.config)
     head.load_state_dict(learned.part(HEAD))
     return head.eval()
-
-
-def _share(moment: HeadProgress) -> float:
-    return (moment.epoch + moment.step / max(1, moment.steps)) / moment.epochs
 
 
 def threshold_of(model: ClipNetwork, experiment: Experiment) -> float:
@@ -406,8 +331,7 @@ def threshold_of(model: ClipNetwork, experiment: Experiment) -> float:
 
     The words are the test words, so that no curve of theirs was learned, in passages whose subtitle lacks them.
     """
-    train = experiment.train
-    absent = _absent_peaks(model, train, experiment.split.test)
+    absent = _absent_peaks(model, experiment.train, experiment.split.test)
     # Rounding makes the cosine of equal vectors a little more than 1.
     return min(1.0, float(np.quantile(absent, 1 - FALSE_ALARMS))) if len(absent) else model.threshold
 
@@ -430,7 +354,6 @@ def _absent_peaks(model: ClipNetwork, train: Material, words: tuple[Word, ...]) 
 
 # The report of the demo: the table, what stands behind it, and a found and a missed sign as the paper draws them.
 
-
 NOTE = (
     "This world is synthetic: drawn figures, invented signs, made-up sentences. It shows how the parts work together "
     "and makes no claim about real signing."
@@ -441,7 +364,6 @@ _TILE = FrameShape(TILE_HEIGHT, TILE_HEIGHT, keep_aspect=True)
 def write_demo_report(
     files: DemoFolder, table: tuple[MethodRow, ...], experiment: Experiment, spotted: Spotted, reading: Reading
 ) -> None:
-    """Write the page, in place of an older one."""
     rows = [(*row.cells, row.what) for row in table]
     scores = PageTable("Words that were never annotated", (*HEADINGS, "what it learns from"), rows)
     figures = tuple(_figures(spotted, reading))
@@ -457,7 +379,6 @@ def write_demo_report(
 
 
 def table_note(experiment: Experiment) -> str:
-    """What the numbers of the table are."""
     return (
         "mAP and R@5: a passage of continuous signing is looked up in the dictionary clips of the "
         f"{len(experiment.split.test)} test words; a clip is right if its word is the annotated one and its best match "
@@ -524,17 +445,15 @@ def _paragraphs(experiment: Experiment) -> tuple[str, ...]:
 
 
 def _files(files: DemoFolder) -> tuple[tuple[str, str], ...]:
-    outputs = (
-        "in a spreadsheet: the findings",
-        "in ELAN: the findings as tiers, and what was really signed",
-        "the video, with curves moving along",
-    )
-    named = [(path.name, what) for path, what in zip(files.outputs.paths.values(), outputs, strict=True)]
-    folders = (
+    csv, eaf, video = (path.name for path in files.outputs.paths.values())
+    return (
+        (csv, "in a spreadsheet: the findings"),
+        (eaf, "in ELAN: the findings as tiers, and what was really signed"),
+        (video, "the video, with curves moving along"),
+        (files.scores.name, "the table, for scripts"),
         ("world", "the videos, subtitles, annotations and the truth"),
         ("heads", "the runs, and a model of each"),
     )
-    return (*named, (files.scores.name, "the table, for scripts"), *folders)
 
 
 def _figures(spotted: Spotted, reading: Reading) -> Iterator[PageFigure]:
@@ -595,7 +514,6 @@ class Mention:
 
     @property
     def is_found(self) -> bool:
-        """Whether the best match lies where the word is signed."""
         return any(self.taken.overlaps(span) for span in self.signed)
 
 
@@ -615,45 +533,35 @@ class Spotted:
         return self.answers[-1]
 
     def clearest(self, *, is_found: bool) -> Mention | None:
-        """The mention that was found, or missed, with the highest cosine."""
         alike = [mention for mention in self.mentions if mention.is_found == is_found]
         return max(alike, key=lambda mention: mention.cosine, default=None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Search:
-    """What is searched, and how."""
-
-    episode: Episode
-    dictionary: Dictionary
-    truth: tuple[SignedSign, ...]
-    reading: Reading  # its store holds the trunk's vectors
-
-
-def search_episode(search: Search, experiment: Experiment, trained: Sequence[TrainedMethod]) -> Spotted:
+def search_episode(
+    episode: Episode,
+    dictionary: Dictionary,
+    truth: Sequence[SignedSign],
+    reading: Reading,  # its store holds the trunk's vectors
+    experiment: Experiment,
+    trained: Sequence[TrainedMethod],
+) -> Spotted:
     """Let every method look for the test words that the subtitles mention, near those subtitles."""
-    episode, truth = search.episode, [sign for sign in search.truth if sign.video_id == search.episode.video_id]
     cues = read_subtitles(episode.subtitles).subtitles if episode.subtitles is not None else ()
-    words = _mentioned(cues, search.dictionary, experiment.split.test)
+    words = _mentioned(cues, dictionary, experiment.split.test)
     if not words:
         raise InputError(episode.video, "its subtitles mention no test word", "choose another seed")
     threshold = threshold_of(trained[-1].model.network, experiment)
-    options = SpotOptions(threshold=threshold, subtitles=cues, reading=search.reading)
-    queries = (_query(words, search.dictionary, experiment.test, one) for one in trained)
+    options = SpotOptions(threshold=threshold, subtitles=cues, reading=reading)
+    queries = (_query(words, dictionary, experiment.test, one) for one in trained)
     answers = tuple(
         spot_prepared(episode, query, one.model, options) for query, one in zip(queries, trained, strict=True)
     )
-    n_right = sum(_is_right(spotting, truth) for spotting in answers[-1])
+    n_right = 0  # findings at whose frame, give or take a window, their word is signed
+    for found in answers[-1]:
+        near = FrameSpan(max(0, found.frame - 8), found.frame + 8)
+        n_right += any(sign.word == found.word and near.overlaps(_span(sign)) for sign in truth)
     methods = tuple(one.method.name for one in trained)
     return Spotted(episode, methods, answers, signed_mentions(answers[-1], truth), n_right)
-
-
-def truth_of(spotted: Spotted, truth: Iterable[SignedSign]) -> Iterator[tuple[MillisSpan, str]]:
-    """What is really signed in the episode, and when."""
-    axis = spotted.answer.words[0].similarity.axis
-    for sign in truth:
-        if sign.video_id == spotted.episode.video_id:
-            yield axis.millis_of(_span(sign)), sign.word
 
 
 def _mentioned(cues: tuple[Subtitle, ...], dictionary: Dictionary, words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -671,12 +579,6 @@ def _query(words: tuple[Word, ...], dictionary: Dictionary, material: Material, 
         own = material.entry_vectors[np.array([rows[entry.entry_id] for entry in entries], np.int64)]
         vectors.append(EntryVectors(word, entries, one.model.network.head_vectors(own), one.model.fingerprint))
     return Query(tuple(vectors), dictionary)
-
-
-def _is_right(spotting: Spotting, truth: Iterable[SignedSign]) -> bool:
-    """Whether the word of a finding is signed at its frame, give or take a window."""
-    near = FrameSpan(max(0, spotting.frame - 8), spotting.frame + 8)
-    return any(sign.word == spotting.word and near.overlaps(_span(sign)) for sign in truth)
 
 
 def _span(sign: SignedSign) -> FrameSpan:
@@ -701,11 +603,5 @@ def _mentions(word: WordAnswer, spans: Sequence[FrameSpan]) -> Iterator[Mention]
             continue
         window = int(np.where(inside, similarity.best, -np.inf).argmax())
         place = int(similarity.cosine[window].argmax())
-        yield Mention(
-            word=similarity.word,
-            span_ms=searched,
-            signed=signed,
-            taken=similarity.grid.span(window),
-            entry=similarity.entries[place],
-            cosine=float(similarity.cosine[window, place]),
-        )
+        cosine, taken = float(similarity.cosine[window, place]), similarity.grid.span(window)
+        yield Mention(similarity.word, searched, signed, taken, similarity.entries[place], cosine)

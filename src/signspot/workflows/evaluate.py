@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from signspot.domain.recordings import Dictionary
-from signspot.domain.time import FRAME_MS, Tolerance
+from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Ints, WindowGrid
 from signspot.domain.words import Synonyms, Word
 from signspot.embedding.model import Reading, trunk_of
@@ -47,28 +47,19 @@ from signspot.formats.challenge import read_challenge
 from signspot.interrupts import gone_afterwards
 from signspot.learning.config import EmbeddingConfig, read_config
 from signspot.learning.head import embedded, tested_words
-from signspot.learning.material import Material, WordSplit, file_sha256, read_material, read_split
+from signspot.learning.material import Material, file_sha256, read_material, read_split
 from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, Checkpoint, build_head, load_checkpoint
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.head import Head
 from signspot.stores.corpus import read_corpus
 from signspot.stores.dictionary import read_dictionary
-from signspot.workflows.train import (
-    MaterialOptions,
-    MaterialSources,
-    dictionary_synonyms,
-    make_training_material,
-)
+from signspot.workflows.train import MaterialOptions, MaterialSources, dictionary_synonyms, make_training_material
 
-# The numbers of the paper that stand beside ours: Table 2, Table 3, localisation (4.4), the spotting benchmark (4.3).
-#
-# They are about BSL-1K and BSLDict, another data set with 264 test words and its own passages, so that only the order
-# of methods can be compared, not the numbers.
+# The numbers of the paper that stand beside ours, about BSL-1K and BSLDict: only the order of methods can be compared.
 
-
-LOCALISATION = 0.8308  # the word is known; watch-read-lookup
-SPOTTING = 0.170  # mAP of the trunk's classifier over all windows
+LOCALISATION = 0.8308  # Paper 4.4: the word is known; watch-read-lookup
+SPOTTING = 0.170  # Paper 4.3: mAP of the trunk's classifier over all windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +71,14 @@ class PaperRow:
     recall_at_5: float
 
 
-_SEEN = {
-    "classification": PaperRow("Table 2, classification, seen words", 0.3675, 0.4015),
-    "infonce": PaperRow("Table 2, InfoNCE, seen words", 0.4252, 0.5354),
-    "watch-lookup": PaperRow("Table 2, watch-lookup, seen words", 0.4365, 0.5303),
-    "watch-read-lookup": PaperRow("Table 2, watch-read-lookup, seen words", 0.4811, 0.5871),
-}
+_SEEN = {  # Table 2: mAP and R@5
+    "classification": (0.3675, 0.4015), "infonce": (0.4252, 0.5354), "watch-lookup": (0.4365, 0.5303),
+    "watch-read-lookup": (0.4811, 0.5871),
+}  # fmt: skip
 _UNSEEN = {
-    "classification": PaperRow("Table 2, classification, unseen words", 0.1028, 0.1419),
-    "infonce": PaperRow("Table 2, InfoNCE, unseen words", 0.1088, 0.1423),
-    "watch-lookup": PaperRow("Table 2, watch-lookup, unseen words", 0.1105, 0.1462),
-    "watch-read-lookup": PaperRow("Table 2, watch-read-lookup, unseen words", 0.1369, 0.1779),
-}
+    "classification": (0.1028, 0.1419), "infonce": (0.1088, 0.1423), "watch-lookup": (0.1105, 0.1462),
+    "watch-read-lookup": (0.1369, 0.1779),
+}  # fmt: skip
 _FULL = PaperRow("Table 3, watch-read-lookup with the full dictionary, unseen words", 0.1539, 0.2087)
 
 
@@ -102,11 +89,11 @@ def paper_row(protocol: str, config: EmbeddingConfig | None) -> PaperRow | None:
     loss = config.loss if config is not None else "watch-read-lookup"
     if protocol == "unseen" and config is not None and config.dictionary == "full" and loss == "watch-read-lookup":
         return _FULL
-    return (_SEEN if protocol == "seen" else _UNSEEN)[loss]
+    name = f"Table 2, {'InfoNCE' if loss == 'infonce' else loss}, {protocol} words"
+    return PaperRow(name, *(_SEEN if protocol == "seen" else _UNSEEN)[loss])
 
 
 # The closed-vocabulary benchmark: every window of the test videos scored for every test word (Paper 4.3).
-
 
 ALARM_RATES = (1.0, 10.0, 100.0)  # false alarms an hour, all words together
 _ROWS_AT_ONCE = 4096
@@ -125,12 +112,10 @@ class SpottingScores:
     n_windows: int
 
     def recall_at(self, alarms_per_hour: float) -> float:
-        """The share of annotated signs that is found at this many false alarms an hour."""
         return self.curve.recall_at_false_alarms(alarms_per_hour, self.hours)
 
     @property
     def chance(self) -> float:
-        """What the mean average precision is expected to be for scores that know nothing."""
         return float(np.mean([chance_average_precision(self.n_windows, int(n)) for n in self.by_word.counts]))
 
     def as_json(self) -> dict[str, object]:
@@ -154,74 +139,58 @@ class SpottingScores:
 
 
 def score_spotting(
-    test: TestSet, subject: Subject, stride: int, options: BootstrapOptions, reading: Reading = Reading()
+    test: TestSet, scorer: Scorer, stride: int, options: BootstrapOptions, reading: Reading = Reading()
 ) -> SpottingScores:
     """Search every video that has test passages, from its first to its last window."""
-    rows = test.entry_rows
-    words = np.unique(test.material.passages.label[test.places])
-    rows = rows[np.isin(test.material.entry_word[rows], words)]
-    words = np.unique(test.material.entry_word[rows])
+    material, passages = test.material, test.material.passages
+    rows = test.entry_rows[np.isin(test.gallery_words, passages.label[test.places])]
+    entry_word = material.entry_word[rows]
+    words = np.unique(entry_word)
     if not len(words):
         raise InputError("test set", "the dictionary has no entry for any test word", "check the split file")
-    entries = subject.entries(test.material, rows)
-    tracks = np.unique(test.material.passages.track[test.places])
+    # The entries of a word stand together, so that one reduction gives the best of each.
+    order = np.argsort(entry_word, kind="stable")
+    entries, starts = scorer.entries(material, rows)[order], np.searchsorted(entry_word[order], words)
+
+    def best(windows: FloatArray) -> FloatArray:
+        """(n, d) -> (n, n_words): the highest cosine with any entry of a word; -inf for a window without direction."""
+        cosine = np.maximum.reduceat(windows @ entries.T, starts, axis=1)
+        usable = np.isfinite(cosine) & windows.any(axis=1, keepdims=True)
+        return np.where(usable, cosine, -np.inf).astype(np.float32)
+
+    tracks = np.unique(passages.track[test.places])
     # A corpus of hours has more cosines than fit in memory.
     with TemporaryDirectory(prefix="signspot-") as scratch, gone_afterwards(Path(scratch)):
         footage = []
         for number, track in enumerate(tracks.tolist()):
             reading.progress("searching videos", number, len(tracks))
-            columns = _Columns(words, test.material.entry_word[rows], entries)
-            footage.append(_footage(test, subject, (track, stride), columns, Path(scratch) / f"{track}.npy"))
+            own = test.places[passages.track[test.places] == track]
+            # Two subtitles around one sign make two passages of it; it is one sign to be found.
+            signs = np.unique(np.stack([passages.label[own], passages.label_frame[own]], axis=1), axis=0)
+            label, frame = signs[np.isin(signs[:, 0], words)].T
+            first = np.arange(0, len(material.tracks[track]), stride, dtype=np.int64)
+            cosine = np.lib.format.open_memmap(
+                Path(scratch) / f"{track}.npy", "w+", np.float32, (len(first), len(words))
+            )
+            for begin in range(0, len(first), _ROWS_AT_ONCE):
+                some = slice(begin, begin + _ROWS_AT_ONCE)
+                cosine[some] = best(scorer.windows(material, Windows(track, first[some], label, frame)))
+            column = np.searchsorted(words, label).astype(np.int64)
+            footage.append(Footage(first + CLIP_LENGTH // 2, cosine, column, frame))
         by_word = spotting_benchmark(footage)
         if not len(by_word.values):
             raise InputError("test set", "no window of any video is near an annotation", "check the annotations")
-        n_frames = sum(len(test.material.tracks[track]) + CLIP_LENGTH - 1 for track in tracks.tolist())
+        n_frames = sum(len(material.tracks[track]) + CLIP_LENGTH - 1 for track in tracks.tolist())
         hours = n_frames * FRAME_MS / _MS_PER_HOUR
         spread = mean_interval(by_word.values, None, options)
         n_windows = sum(len(one.centres) for one in footage)
         return SpottingScores(by_word, spread, footage_curve(footage), hours, len(words), n_windows)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Columns:
-    """The words that are searched for, and the entries of each."""
-
-    words: Ints  # (C,) ascending
-    entry_word: Ints  # (E,)
-    entries: FloatArray  # (E, d)
-
-    def best(self, windows: FloatArray) -> FloatArray:
-        """(n, d) -> (n, C): the highest cosine with any entry of each word; -inf for a window without direction."""
-        order = np.argsort(self.entry_word, kind="stable")
-        starts = np.searchsorted(self.entry_word[order], self.words)
-        cosine = np.maximum.reduceat(windows @ self.entries[order].T, starts, axis=1)
-        usable = np.isfinite(cosine) & windows.any(axis=1, keepdims=True)
-        return np.where(usable, cosine, -np.inf).astype(np.float32)
-
-
-def _footage(test: TestSet, subject: Subject, searched: tuple[int, int], columns: _Columns, path: Path) -> Footage:
-    """Score one track at a stride, into a file that is mapped."""
-    (track, stride), passages = searched, test.material.passages
-    own = test.places[passages.track[test.places] == track]
-    # Two subtitles around one sign make two passages of it; it is one sign to be found.
-    pairs = np.unique(np.stack([passages.label[own], passages.label_frame[own]], axis=1), axis=0)
-    pairs = pairs[np.isin(pairs[:, 0], columns.words)]
-    starts = np.arange(0, len(test.material.tracks[track]), stride, dtype=np.int64)
-    cosine = np.lib.format.open_memmap(path, "w+", np.float32, (len(starts), len(columns.words)))
-    for first in range(0, len(starts), _ROWS_AT_ONCE):
-        some = starts[first : first + _ROWS_AT_ONCE]
-        asked = Windows(track, some, pairs[:, 0], pairs[:, 1])
-        cosine[first : first + len(some)] = columns.best(subject.windows(test.material, asked))
-    place = np.searchsorted(columns.words, pairs[:, 0])
-    return Footage(starts + CLIP_LENGTH // 2, cosine, place.astype(np.int64), pairs[:, 1])
-
-
 # What can be evaluated: a trained run, a model file or a model of the zoo, and two for checks, truth and chance.
 #
-# A subject gives vectors of unit length for dictionary entries and for windows. `truth` knows the annotations: it
-# scores 100% unless a label lies so near the edge of its passage that no window is close enough. `random` knows
-# nothing: it scores chance.
-
+# A scorer gives unit vectors for dictionary entries and for windows. `truth` knows the annotations: it scores 100%
+# unless a label lies so near the edge of its passage that no window is close enough. `random` scores chance.
 
 TRUTH, RANDOM = "truth", "random"
 WhichModel = Literal["last", "best"]
@@ -245,8 +214,8 @@ class Windows:
         return self.starts + CLIP_LENGTH // 2
 
 
-class Subject(Protocol):
-    """Whatever turns the vectors of a test set into vectors that are compared."""
+class Scorer(Protocol):
+    """Turns the vectors of a test set into vectors that are compared."""
 
     def entries(self, test: Material, rows: Ints) -> FloatArray:
         """Of some dictionary entries: (n, d) unit rows."""
@@ -270,7 +239,7 @@ class TestedModel:
 def open_tested(name: str, which: WhichModel = "last") -> TestedModel:
     """Find a run folder, a model file or a name of the zoo, or one of the two made for checks."""
     if which not in ("last", "best"):
-        raise InputError(f"--checkpoint {which}", "is none", "choose last or best")
+        raise InputError(f"--checkpoint {which}", "is unknown", "choose last or best")
     if name in (TRUTH, RANDOM):
         return TestedModel(name=name)
     if not Path(name).is_dir():
@@ -278,74 +247,69 @@ def open_tested(name: str, which: WhichModel = "last") -> TestedModel:
         return TestedModel(name=name, path=path, checkpoint=load_checkpoint(path))
     run = RunFolder(Path(name))
     if not run.config.is_file():
-        raise InputError(name, "is no run folder: it has no config.toml", "name a folder of `signspot train embedding`")
+        raise InputError(
+            name, "is not a run folder: it has no config.toml", "name a folder of `signspot train embedding`"
+        )
     path = run.best if which == "best" else run.last
     if not path.is_file():
-        raise InputError(
-            path, "is not there", "train until the first epoch is finished, or choose another --checkpoint"
-        )
+        fix = "train until the first epoch is finished, or choose another --checkpoint"
+        raise InputError(path, "does not exist", fix)
     notes = ("the best epoch was chosen on the test set: its figures are too good",) if which == "best" else ()
     config = read_config(run.config, EmbeddingConfig, ())
     return TestedModel(name=name, path=path, checkpoint=load_checkpoint(path), config=config, run=run, notes=notes)
 
 
-def subject_of(model: TestedModel, test: Material, seed: int = 0) -> Subject:
+def scorer_of(model: TestedModel, test: Material, seed: int = 0) -> Scorer:
     """The model made ready for a test set; one whose vectors come from another trunk is refused."""
     if model.checkpoint is None:
-        return TruthSubject() if model.name == TRUTH else RandomSubject(seed)
+        return TruthScorer() if model.name == TRUTH else RandomScorer(seed)
     checkpoint = model.checkpoint
     parts = checkpoint.card.architecture.split("+")
-    head = None
+    head, dim = None, test.entry_vectors.shape[1]
     if HEAD in parts:
         head = build_head(checkpoint.card.config)
         head.load_state_dict(checkpoint.part(HEAD))
         head.eval().requires_grad_(False)
-    dim = test.entry_vectors.shape[1]
-    if head is not None and head.config.input_dim != dim:
-        sizes = f"takes vectors of {head.config.input_dim} numbers, those of the test set have {dim}"
-        raise InputError(model.name, sizes, "name test material that was made with its trunk")
+        if head.config.input_dim != dim:
+            sizes = f"takes vectors of {head.config.input_dim} numbers, those of the test set have {dim}"
+            raise InputError(model.name, sizes, "name test material that was made with its trunk")
     if not _is_made_by(checkpoint, test.fingerprint):
         what = "is not the model whose trunk made the vectors of the test set"
         raise InputError(model.name, what, "make the test material with it: `signspot train material --trunk`")
-    return HeadSubject(head)
+    return HeadScorer(head)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeadSubject:
+class HeadScorer:
     """A head on the vectors of a trunk; without one the trunk's vectors are compared as they are."""
 
     head: Head | None
 
     def entries(self, test: Material, rows: Ints) -> FloatArray:
-        """The stored vectors of the entries through the head."""
         return embedded(self.head, np.asarray(test.entry_vectors[rows], np.float32), DICTIONARY)
 
     def windows(self, test: Material, asked: Windows) -> FloatArray:
-        """The stored vectors of the windows through the head."""
         return embedded(self.head, np.asarray(test.tracks[asked.track][asked.starts], np.float32), CONTINUOUS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TruthSubject:
+class TruthScorer:
     """An oracle: a window near a known sign looks exactly like that sign, any other like nothing."""
 
-    tolerance: Tolerance = field(default_factory=Tolerance)
-
     def entries(self, test: Material, rows: Ints) -> FloatArray:
-        """One direction a word, one for no word."""
+        """One direction per word, and one for no word."""
         return np.eye(len(test.vocabulary) + 1, dtype=np.float32)[test.entry_word[rows]]
 
     def windows(self, test: Material, asked: Windows) -> FloatArray:
         """The directions of all signs that are near."""
         vectors = np.zeros((len(asked.starts), len(test.vocabulary) + 1), np.float32)
         for word, frame in zip(asked.label, asked.label_frame, strict=True):
-            vectors[is_near(asked.centres, frame, self.tolerance), word] = 1
+            vectors[is_near(asked.centres, frame), word] = 1
         vectors[~vectors.any(axis=1), -1] = 1
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         return vectors
 
 
-class RandomSubject:
+class RandomScorer:
     """Chance: windows and entries have random directions, the same each time for the same seed."""
 
     def __init__(self, seed: int = 0) -> None:
@@ -353,7 +317,6 @@ class RandomSubject:
         self._drawn = _random_rows(self._window_seed, _N_RANDOM)
 
     def entries(self, test: Material, rows: Ints) -> FloatArray:
-        """Random directions."""
         return _random_rows(self._entry_seed, len(test.entry_word))[rows]
 
     def windows(self, test: Material, asked: Windows) -> FloatArray:
@@ -377,7 +340,6 @@ def _is_made_by(checkpoint: Checkpoint, fingerprint: str) -> bool:
 
 
 # The test set of an evaluation: passages and entries, which of them a protocol asks for, and who signs.
-
 
 TestProtocol = Literal["seen", "unseen", "all"]
 DictionaryWords = Literal["limited", "full"]
@@ -409,9 +371,9 @@ class ProtocolChoice:
 
     def __post_init__(self) -> None:
         if self.name not in ("seen", "unseen", "all"):
-            raise InputError(f"--protocol {self.name}", "is no protocol", "choose seen, unseen or all")
+            raise InputError(f"--protocol {self.name}", "is not a protocol", "choose seen, unseen or all")
         if self.dictionary_words not in ("limited", "full"):
-            raise InputError(f"--dictionary-words {self.dictionary_words}", "is none", "choose limited or full")
+            raise InputError(f"--dictionary-words {self.dictionary_words}", "is unknown", "choose limited or full")
         if not 0 <= self.min_confidence <= 1 or self.stride < 1:
             what = f"a confidence of {self.min_confidence}, a stride of {self.stride}"
             raise InputError("protocol", what, "a confidence lies from 0 to 1, a stride is at least 1")
@@ -433,7 +395,6 @@ class TestSet:
 
     @property
     def gallery_words(self) -> Ints:
-        """(E,) of the gallery."""
         return self.material.entry_word[self.entry_rows]
 
 
@@ -476,15 +437,11 @@ def _test_words(choice: ProtocolChoice, model: TestedModel) -> tuple[Word, ...] 
     if trained != choice.name:
         what = f"was trained with training_words = {config.training_words if config else ''}: its test words are "
         raise InputError(model.name, f"{what}{trained}", f"use --protocol {trained}, or train another run")
-    return _split(choice, model).test
-
-
-def _split(choice: ProtocolChoice, model: TestedModel) -> WordSplit:
-    path = choice.split or (model.config.split if model.config is not None else None)
+    path = choice.split or (config.split if config is not None else None)
     if path is None:
         fix = "name its file with --split, or use --protocol all"
         raise InputError(f"--protocol {choice.name}", "needs the split into training and test words", fix)
-    return read_split(path)
+    return read_split(path).test
 
 
 def _notes_on(folder: Path, model: TestedModel) -> tuple[str, ...]:
@@ -576,19 +533,16 @@ class Evaluation:
     confusion: ConfusionReport
     spotting: SpottingScores | None
     paper: PaperRow | None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def n_words(self) -> int:
-        """How many words were tested."""
         return len(np.unique(self.scores.passages.words))
 
     def word(self, number: int) -> str:
-        """A word of the vocabulary."""
         return self.test.material.vocabulary.words[number]
 
     def as_json(self) -> dict[str, object]:
-        """For scripts."""
         choice = self.request.protocol
         chosen = asdict(choice) | {"split": None if choice.split is None else str(choice.split)}
         means = self.scores.passages.class_ap
@@ -605,7 +559,7 @@ class Evaluation:
             "paper": None if self.paper is None else asdict(self.paper),
             "spotting": None if self.spotting is None else self.spotting.as_json(),
             "average_precision_by_word": {
-                self.word(number): float(value) for number, value in zip(means.classes, means.values, strict=True)
+                self.word(n): float(value) for n, value in zip(means.classes, means.values, strict=True)
             },
             "confusion": [asdict(kind) for kind in self.confusion.kinds],
             "notes": list(self.notes),
@@ -616,25 +570,26 @@ def evaluate(request: EvaluationRequest) -> Evaluation:
     """Score a model as asked; vectors of videos that are in the store are not computed again."""
     model, reading = open_tested(request.model, request.which), request.files.reading
     test = open_test_set(request.files, request.protocol, model)
-    subject = subject_of(model, test.material, request.seed)
-    gallery = Gallery(test.gallery_words, subject.entries(test.material, test.entry_rows))
+    scorer = scorer_of(model, test.material, request.seed)
+    gallery = Gallery(test.gallery_words, scorer.entries(test.material, test.entry_rows))
     options = ProtocolOptions(keep_cosine=True, n_listed=N_LISTED)
     stride, draws = request.protocol.stride, request.bootstrap
-    scores = score_passages(_passages(test, subject, stride, reading), gallery, options)
-    spotting = score_spotting(test, subject, stride, draws, reading) if request.spotting else None
+    scores = score_passages(_passages(test, scorer, stride, reading), gallery, options)
+    spotting = score_spotting(test, scorer, stride, draws, reading) if request.spotting else None
     reading.progress("drawing intervals", 0, None)
     paper = paper_row(request.protocol.name, model.config)
-    cosine = np.asarray(scores.cosine, np.float32)
+    cosine, n_lost = np.asarray(scores.cosine, np.float32), len(scores.left_out)
+    lost = (f"{n_lost} passages left out: the dictionary has no entry for their word",) if n_lost else ()
     return Evaluation(
         request=request,
         test=test,
         scores=scores,
-        measures=(*_measures(scores, protocol_intervals(scores, draws), paper), *_spotting_measures(spotting)),
-        cases=tuple(_case_curves(test, subject, gallery, scores, stride)),
+        measures=_measures(scores, protocol_intervals(scores, draws), paper, spotting),
+        cases=tuple(_case_curves(test, scorer, gallery, scores, stride)),
         confusion=minimal_pair_report(cosine, gallery.words, scores.passages.words, _pairs(test), draws),
         spotting=spotting,
         paper=paper,
-        notes=(*model.notes, *test.notes, *_notes(scores)),
+        notes=(*model.notes, *test.notes, *lost),
     )
 
 
@@ -653,8 +608,7 @@ def passage_windows(material: Material, place: int, stride: int) -> Windows:
     return Windows(track, starts, *label)
 
 
-def _passages(test: TestSet, subject: Subject, stride: int, reading: Reading) -> Iterator[TestPassage]:
-    """Embed the windows of one passage after the other."""
+def _passages(test: TestSet, scorer: Scorer, stride: int, reading: Reading) -> Iterator[TestPassage]:
     for number, place in enumerate(test.places.tolist()):
         reading.progress("looking passages up", number, len(test.places))
         asked = passage_windows(test.material, place, stride)
@@ -663,63 +617,51 @@ def _passages(test: TestSet, subject: Subject, stride: int, reading: Reading) ->
             word=int(asked.label[0]),
             label_frame=int(asked.label_frame[0]),
             centres=asked.centres,
-            vectors=subject.windows(test.material, asked),
+            vectors=scorer.windows(test.material, asked),
             signer=test.units[place],
         )
 
 
 def _case_curves(
-    test: TestSet, subject: Subject, gallery: Gallery, scores: ProtocolScores, stride: int
+    test: TestSet, scorer: Scorer, gallery: Gallery, scores: ProtocolScores, stride: int
 ) -> Iterator[CaseCurves]:
     words, place_of = scores.passages.words, {test.material.passages.names[place]: place for place in test.places}
     cosine = np.asarray(scores.cosine, np.float32)
     for case in choose_cases(cosine, words, gallery.words, scores.is_localised):
         asked = passage_windows(test.material, place_of[scores.passage_ids[case.passage]], stride)
-        windows = subject.windows(test.material, asked)
+        windows = scorer.windows(test.material, asked)
         own_rows = np.flatnonzero(gallery.words == words[case.passage])
         other = None if case.other_row is None else windows @ gallery.vectors[case.other_row]
         yield CaseCurves(case, asked.centres, own_rows, windows @ gallery.vectors[own_rows].T, other)
 
 
-def _measures(scores: ProtocolScores, spread: ProtocolIntervals, paper: PaperRow | None) -> tuple[Measure, ...]:
+def _measures(
+    scores: ProtocolScores, spread: ProtocolIntervals, paper: PaperRow | None, spotting: SpottingScores | None
+) -> tuple[Measure, ...]:
     mean_ap, recall, found = spread.mean_ap, spread.recall_at_k, spread.localisation
     both = (paper.mean_ap, paper.recall_at_5, LOCALISATION) if paper is not None else (None, None, None)
     chance = (scores.chance_mean_ap, scores.chance_recall_at_k, scores.chance_localisation)
     entries_ap, entries_recall = spread.entries_mean_ap, spread.entries_recall_at_k
-    return (
+    measures = (
         Measure("mAP", scores.mean_ap, mean_ap.by_class, mean_ap.by_signer, chance[0], both[0]),
         Measure("R@5", scores.recall_at_k, recall.by_class, recall.by_signer, chance[1], both[1]),
         Measure("localisation", scores.localisation, found.by_class, found.by_signer, chance[2], both[2]),
         Measure("mAP, from entries", entries_ap.estimate, entries_ap),
         Measure("R@5, from entries", entries_recall.estimate, entries_recall),
     )
-
-
-def _spotting_measures(spotting: SpottingScores | None) -> tuple[Measure, ...]:
     if spotting is None:
-        return ()
-    found = spotting.mean_ap
-    return (Measure("spotting mAP", found.estimate, found, chance=spotting.chance, paper=SPOTTING),)
+        return measures
+    means = spotting.mean_ap
+    return (*measures, Measure("spotting mAP", means.estimate, means, chance=spotting.chance, paper=SPOTTING))
 
 
 def _pairs(test: TestSet) -> tuple[MinimalPair, ...]:
     """Words of one sign as the dictionary says, then words whose clips look most alike to the trunk."""
     material, words = test.material, test.material.vocabulary
     tested = np.unique(material.passages.label[test.places])
-    same: set[tuple[int, int]] = set()
-    for first, second in test.same_sign.pairs:
-        if first < second and first in words and second in words:
-            same.add((words.id_of(first), words.id_of(second)))
+    known = ((a, b) for a, b in test.same_sign.pairs if a < b and a in words and b in words)
+    same = {(words.id_of(a), words.id_of(b)) for a, b in known}
     rows = np.flatnonzero(np.isin(material.entry_word, tested))
-    alike = look_alike_pairs(_plain(material, rows), material.entry_word[rows])
+    alike = look_alike_pairs(HeadScorer(None).entries(material, rows), material.entry_word[rows])
     one_sign = tuple(MinimalPair(*pair, SAME_SIGN) for pair in sorted(same))
     return (*one_sign, *(pair for pair in alike if (pair.first, pair.second) not in same))
-
-
-def _plain(material: Material, rows: Ints) -> FloatArray:
-    return HeadSubject(None).entries(material, rows)
-
-
-def _notes(scores: ProtocolScores) -> tuple[str, ...]:
-    lost = scores.left_out
-    return (f"{len(lost)} passages left out: the dictionary has no entry for their word",) if lost else ()

@@ -35,7 +35,6 @@ def refuse_evaluation_folder(folder: Path, *, overwrite: bool = False) -> None:
 
 
 def write_evaluation(evaluation: Evaluation, folder: Path, *, overwrite: bool = False) -> None:
-    """Write the folder, whole or not at all."""
     with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
         write_json(evaluation.as_json(), temporary / SCORES)
         _write_decisions(evaluation, temporary / DECISIONS)
@@ -48,7 +47,6 @@ def write_evaluation(evaluation: Evaluation, folder: Path, *, overwrite: bool = 
 
 
 def table_rows(evaluation: Evaluation) -> tuple[tuple[str, ...], ...]:
-    """The table for people, a row for each measure."""
     return tuple(
         (
             one.name,
@@ -63,31 +61,25 @@ def table_rows(evaluation: Evaluation) -> tuple[tuple[str, ...], ...]:
 
 
 def table_head(evaluation: Evaluation) -> tuple[str, ...]:
-    """The headings of that table."""
     return tuple(name.format(unit=evaluation.test.unit) for name in _HEAD)
 
 
 def summary_lines(evaluation: Evaluation) -> tuple[str, ...]:
     """What was tested, how the table is to be read, and what should be known about it."""
     scores, choice = evaluation.scores, evaluation.request.protocol
+    kind = "" if choice.name == "all" else f"{choice.name} "
     level = round(100 * evaluation.request.bootstrap.level)
     tested = (
-        f"{len(scores.passage_ids)} passages of {evaluation.n_words} {_kind(choice.name)}words, each looked up in "
+        f"{len(scores.passage_ids)} passages of {evaluation.n_words} {kind}words, each looked up in "
         f"{scores.n_entries} dictionary clips ({choice.dictionary_words} dictionary, stride {choice.stride})"
     )
     units = len(set(scores.signers))
     spread = f"intervals hold {level}% of the draws of other words, and of other {evaluation.test.unit}s ({units} here)"
-    return (tested, spread, *_paper_lines(evaluation), *_search_lines(evaluation), *evaluation.notes)
-
-
-def _paper_lines(evaluation: Evaluation) -> Iterator[str]:
+    lines = [tested, spread]
     if any(measure.paper is not None for measure in evaluation.measures):
         row = "the spotting benchmark" if evaluation.paper is None else evaluation.paper.name
-        yield f"paper: {row}, on BSL-1K: another data set, so only the order of methods compares"
-
-
-def _kind(protocol: str) -> str:
-    return "" if protocol == "all" else f"{protocol} "
+        lines.append(f"paper: {row}, on BSL-1K: another data set, so only the order of methods compares")
+    return (*lines, *_search_lines(evaluation), *evaluation.notes)
 
 
 def _search_lines(evaluation: Evaluation) -> Iterator[str]:
@@ -126,7 +118,7 @@ def _page(evaluation: Evaluation, ranking: PageFigure, search: PageFigure | None
         (CURVES, "the ranking, and where words are found"),
         *(((SEARCH, "precision, recall and false alarms"),) if search is not None else ()),
     )
-    told = (
+    explanation = (
         "Each figure is one passage of continuous signing. Coloured lines: similarity with each dictionary clip of the "
         "annotated word. Dashed: the clip of another word that comes closest. Green: where the sign is annotated. "
         "Circle: where the word would be found."
@@ -136,7 +128,7 @@ def _page(evaluation: Evaluation, ranking: PageFigure, search: PageFigure | None
         paragraphs=summary_lines(evaluation),
         sections=(
             PageSection("Scores", table=table, figures=figures),
-            PageSection("Cases", (told,), figures=cases),
+            PageSection("Cases", (explanation,), figures=cases),
             _confusion_section(evaluation),
         ),
         files=files,
@@ -145,7 +137,11 @@ def _page(evaluation: Evaluation, ranking: PageFigure, search: PageFigure | None
 
 def _ranking_figure(evaluation: Evaluation) -> PageFigure:
     scores = evaluation.scores
-    best = np.array([ranks.min() for ranks in _own_ranks(evaluation)], dtype=np.int64)
+    best = np.empty(0, np.int64)  # the rank of the annotated word's first entry, passage by passage
+    if (decisions := scores.decisions) is not None:
+        own = decisions.is_relevant
+        stops = np.searchsorted(decisions.passage[own], np.arange(1, len(scores.passage_ids)))
+        best = np.array([ranks.min() for ranks in np.split(decisions.rank[own], stops)], np.int64)
     found = scores.found_frame >= 0
     offset = scores.found_frame[found] - scores.label_frame[found]
     first, five = (percent(float((best <= k).mean())) for k in (1, 5))
@@ -158,15 +154,6 @@ def _ranking_figure(evaluation: Evaluation) -> PageFigure:
     return PageFigure("Ranking and time", png, said, said)
 
 
-def _own_ranks(evaluation: Evaluation) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """The ranks of the annotated word's entries, passage by passage."""
-    decisions = evaluation.scores.decisions
-    if decisions is not None:
-        own, n_passages = decisions.is_relevant, len(evaluation.scores.passage_ids)
-        stops = np.searchsorted(decisions.passage[own], np.arange(1, n_passages))
-        yield from np.split(decisions.rank[own], stops)
-
-
 def _search_figure(evaluation: Evaluation) -> PageFigure | None:
     found = evaluation.spotting
     if found is None:
@@ -174,9 +161,8 @@ def _search_figure(evaluation: Evaluation) -> PageFigure | None:
     alarms = false_alarms_per_hour(found.curve, found.hours)
     said = "".join(_search_lines(evaluation))
     said = f"{said[:1].upper()}{said[1:]}. Best F1 at any threshold: {percent(float(found.curve.f1.max(initial=0)))}."
-    return PageFigure(
-        "Searching whole videos", search_png(found.curve.precision, found.curve.recall, alarms), said, said
-    )
+    png = search_png(found.curve.precision, found.curve.recall, alarms)
+    return PageFigure("Searching whole videos", png, said, said)
 
 
 def _case_figure(evaluation: Evaluation, shown: CaseCurves) -> PageFigure:
@@ -187,11 +173,7 @@ def _case_figure(evaluation: Evaluation, shown: CaseCurves) -> PageFigure:
     rival = "no other word" if case.other_row is None else evaluation.word(int(test.gallery_words[case.other_row]))
     label, found = int(scores.label_frame[case.passage]), int(scores.found_frame[case.passage])
     figure = CaseFigure(
-        centres=shown.centres,
-        own=shown.own,
-        other=shown.other,
-        label_frame=label,
-        tolerance=scores.options.tolerance,
+        centres=shown.centres, own=shown.own, other=shown.other, label_frame=label, tolerance=scores.options.tolerance
     )
     clips = ", ".join(f"v{number} {ids[row]}" for number, row in enumerate(shown.own_rows, 1))
     told = f"{story} Margin {case.margin:+.3f}. {clips}; other word: {rival}. {scores.passage_ids[case.passage]}."
@@ -202,13 +184,10 @@ def _case_figure(evaluation: Evaluation, shown: CaseCurves) -> PageFigure:
 
 def _confusion_section(evaluation: Evaluation) -> PageSection:
     report = evaluation.confusion
-    kinds = "; ".join(
-        f"{kind.differs_in}: {percent(kind.rate.estimate)} {_between(kind.rate)}" for kind in report.kinds
-    )
-    usual = (
-        "" if report.other_words is None else f" Any other word gets ahead in {percent(report.other_words.estimate)}."
-    )
-    told = (
+    kinds = "; ".join(f"{one.differs_in}: {percent(one.rate.estimate)} {_between(one.rate)}" for one in report.kinds)
+    other = report.other_words
+    usual = "" if other is None else f" Any other word gets ahead in {percent(other.estimate)}."
+    how = (
         "A passage is confused when the best clip of the pair's other word scores at least as high as its own. Pairs "
         "are words that the dictionary files under one sign, and words whose clips look most alike to the trunk."
     )
@@ -223,7 +202,7 @@ def _confusion_section(evaluation: Evaluation) -> PageSection:
     )
     head = ("pair", "differs in", "confused", "mean margin")
     table = PageTable(f"The pairs most often confused, at most {_MOST_PAIRS}", head, rows) if rows else None
-    return PageSection("Signs taken for each other", (told, f"{kinds or 'No pair has a passage.'}.{usual}"), table)
+    return PageSection("Signs taken for each other", (how, f"{kinds or 'No pair has a passage.'}.{usual}"), table)
 
 
 def _between(interval: Interval | None) -> str:

@@ -63,12 +63,10 @@ def _table(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
 
 
 def _json(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
-    record = context.record
-    if record is None and context.answer is not None:
-        record = answer_record(context.answer)
-    if record is None:
+    if context.record is None and context.answer is None:
         _table(spottings, path, context)
     else:
+        record = answer_record(_searched(spottings, context)) if context.record is None else context.record
         write_json(record, path, overwrite=context.overwrite)
 
 
@@ -118,7 +116,13 @@ def _plot(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
 def _video(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
     answer, (video,) = _searched(spottings, context), context.videos.values()
     with VideoReader(video, isolated=context.reading.isolated) as reader:
-        write_overlay(_watched(reader, path, answer, context), answer, path, overwrite=context.overwrite)
+
+        def frames() -> Iterator[tuple[Pixels, float]]:
+            for frame in reader:
+                context.reading.progress(f"writing {path.name}", frame.time_ms, answer.duration_ms)
+                yield frame.pixels, frame.time_ms
+
+        write_overlay(frames(), answer, path, overwrite=context.overwrite)
 
 
 def _lag(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
@@ -134,9 +138,9 @@ def _searched(spottings: Sequence[Spotting], context: Context) -> VideoAnswer:
     return context.answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Format:
-    """All there is to say about a kind of output."""
+    """One kind of output."""
 
     ending: str  # of its file in a batch
     help: str
@@ -153,39 +157,22 @@ _ELAN_HELP = "A new ELAN file (of a batch: a folder); give yours as VIDEO to add
 class Output(Enum):
     """The table of formats: a new one is a row here, and an option of the commands that write it."""
 
-    CSV = Format(ending=".csv", help="Table for a spreadsheet.", write=_table, names=(".csv",), is_shared=True)
-    JSON = Format(ending=".json", help="JSON.", write=_json, is_shared=True)
-    JSONL = Format(ending=".jsonl", help="One JSON object per line.", write=_table, names=(".jsonl",), is_shared=True)
-    PARQUET = Format(ending=".parquet", help="Parquet table.", write=_table, names=(".parquet",), is_shared=True)
-    VTT = Format(ending=".vtt", help="WebVTT subtitles.", write=_captions, names=(".vtt",), is_of_one=True)
-    SRT = Format(ending=".srt", help="SubRip subtitles.", write=_captions, names=(".srt",), is_of_one=True)
-    EAF = Format(ending=".eaf", help=_ELAN_HELP, write=_eaf, names=(".eaf",), is_of_one=True)
-    VIA = Format(ending=".via.json", help="VGG VIA 3 project.", write=_via)
-    PLOT = Format(
-        ending=".png",
-        help="Picture of the similarity over time.",
-        write=_plot,
-        names=SUFFIXES,
-        is_of_one=True,
-        needs_search=True,
-    )
+    CSV = Format(".csv", "Table for a spreadsheet.", _table, (".csv",), is_shared=True)
+    JSON = Format(".json", "JSON.", _json, is_shared=True)
+    JSONL = Format(".jsonl", "One JSON object per line.", _table, (".jsonl",), is_shared=True)
+    PARQUET = Format(".parquet", "Parquet table.", _table, (".parquet",), is_shared=True)
+    VTT = Format(".vtt", "WebVTT subtitles.", _captions, (".vtt",), is_of_one=True)
+    SRT = Format(".srt", "SubRip subtitles.", _captions, (".srt",), is_of_one=True)
+    EAF = Format(".eaf", _ELAN_HELP, _eaf, (".eaf",), is_of_one=True)
+    VIA = Format(".via.json", "VGG VIA 3 project.", _via)
+    PLOT = Format(".png", "Picture of the similarity over time.", _plot, SUFFIXES, is_of_one=True, needs_search=True)
     VIDEO = Format(
-        ending=".overlay.mp4",
-        help="Video with the curves moving along.",
-        write=_video,
-        names=(".mp4",),
-        is_of_one=True,
-        needs_search=True,
+        ".overlay.mp4", "Video with the curves moving along.", _video, (".mp4",), is_of_one=True, needs_search=True
     )
-    BOBSL = Format(ending=".bobsl.json", help="As BOBSL publishes spottings.", write=_bobsl, is_shared=True)
-    CHALLENGE = Format(ending=".challenge.json", help="As in the 2022 challenge.", write=_challenge, is_shared=True)
+    BOBSL = Format(".bobsl.json", "As BOBSL publishes spottings.", _bobsl, is_shared=True)
+    CHALLENGE = Format(".challenge.json", "As in the 2022 challenge.", _challenge, is_shared=True)
     LAG = Format(
-        ending=".lag.png",
-        help="Picture of the subtitles' lag and drift.",
-        write=_lag,
-        names=(".png",),
-        is_of_one=True,
-        needs_search=True,
+        ".lag.png", "Picture of the subtitles' lag and drift.", _lag, (".png",), is_of_one=True, needs_search=True
     )
 
     def write(self, spottings: Sequence[Spotting], path: Path, context: Context) -> tuple[str, ...]:
@@ -218,7 +205,6 @@ class Outputs:
 
     @property
     def shared(self) -> dict[Output, Path]:
-        """The outputs that hold all videos of a batch."""
         return {kind: path for kind, path in self.paths.items() if kind.value.is_shared}
 
     @property
@@ -242,13 +228,14 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
         seen.add(path.resolve())
         # An ELAN file is the one thing people extend in place, and only when they say so.
         is_extended = kind is Output.EAF and path.suffix.lower() == Output.EAF.value.ending
-        if not is_extended and path.is_file() and any(_same(path, given) for given in inputs):
+        if not is_extended and path.is_file() and any(given.exists() and path.samefile(given) for given in inputs):
             raise InputError(path, _INPUT, "choose another name")
         if batch is None or kind.value.is_shared:
             _refuse_ending(kind, path)
             refuse_existing(path, overwrite=outputs.overwrite)
         else:
-            _refuse_file(path)
+            if path.exists() and not path.is_dir():
+                raise InputError(path, "is a file, but a folder of videos gives one output per video", "name a folder")
             for existing in (path / f"{video_id}{kind.value.ending}" for video_id in batch):
                 if existing.resolve() in given_files:
                     raise InputError(existing, _INPUT, "choose another folder")
@@ -259,7 +246,7 @@ def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, 
 def _refuse_ending(kind: Output, path: Path) -> None:
     endings = kind.value.names
     if endings and path.suffix.lower() not in endings:
-        what = f"is no name for the output --{kind.name.lower()}"
+        what = f"is not a name for the output --{kind.name.lower()}"
         raise InputError(path, what, f"use a name that ends in {' or '.join(endings)}")
 
 
@@ -286,23 +273,7 @@ def write_outputs(answer: VideoAnswer, outputs: Outputs, context: Context) -> tu
     return tuple(said for kind, path in outputs.paths.items() for said in kind.write(found, path, context))
 
 
-def _watched(reader: VideoReader, path: Path, answer: VideoAnswer, context: Context) -> Iterator[tuple[Pixels, float]]:
-    for frame in reader:
-        context.reading.progress(f"writing {path.name}", frame.time_ms, answer.duration_ms)
-        yield frame.pixels, frame.time_ms
-
-
-def _same(a: Path, b: Path) -> bool:
-    return b.exists() and a.samefile(b)
-
-
-def _refuse_file(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise InputError(folder, "is a file, but a folder of videos gives one output per video", "name a folder")
-
-
 # Results that were written in one format, in any other: tables, captions, ELAN, VIA, the spotting challenge.
-
 
 _NAME_THEM = "say where they are with --videos"
 
@@ -331,7 +302,8 @@ class Exported:
 
 def read_results(path: Path) -> Iterator[Spotting]:
     """The spottings of a result file of any kind that can be read, one at a time."""
-    if path.suffix.lower() == ".json" and _is_via(path):
+    content = read_json(path) if path.suffix.lower() == ".json" else None
+    if isinstance(content, dict) and {"project", "metadata", "view"} <= set(content):
         segments = read_via(path)
         stems = Counter(Path(file).stem for file in {segment.file for segment in segments})
         return (_of_segment(segment, is_alone=stems[Path(segment.file).stem] == 1) for segment in segments)
@@ -367,11 +339,6 @@ def export(request: ExportRequest, progress: Progress = silent) -> Exported:
     return Exported(len(spottings), len(by_video), tuple(written), classes, tuple(warnings))
 
 
-def _is_via(path: Path) -> bool:
-    content = read_json(path)
-    return isinstance(content, dict) and {"project", "metadata", "view"} <= set(content)
-
-
 def _of_segment(segment: ViaSegment, *, is_alone: bool) -> Spotting:
     """A segment of a VIA project: what it does not say stays empty."""
     text = segment.values.get("sign") or next(iter(segment.values.values()), "")
@@ -393,7 +360,6 @@ def _of_segment(segment: ViaSegment, *, is_alone: bool) -> Spotting:
 
 
 def _refuse(request: ExportRequest, by_video: Mapping[str, Sequence[Spotting]]) -> None:
-    """Refuse what exists before anything is written."""
     seen: set[Path] = set()
     for kind, path in request.targets.items():
         if path.resolve() in seen or path.resolve() == request.results.resolve():
@@ -421,7 +387,6 @@ def _per_video_paths(kind: Output, path: Path, video_ids: Sequence[str]) -> dict
 
 
 def _videos(request: ExportRequest, video_ids: Sequence[str]) -> dict[str, Path]:
-    """Where the videos are, by their ids."""
     if not {Output.EAF, Output.VIA} & set(request.targets):
         return {}
     if request.videos is None:
@@ -454,7 +419,6 @@ def _class_numbers(spottings: Sequence[Spotting], path: Path | None) -> dict[str
 
 # Who says so: everything a result rests on, and what else the same file says about that moment.
 
-
 PREFIX = "spot:"
 _SHORTEST = 4  # characters of an id
 _MOST_OTHERS = 20
@@ -481,26 +445,18 @@ class Why:
     entry: Entry | None  # None: no dictionary was given
 
     def as_json(self) -> dict[str, object]:
-        """For scripts."""
-        entry = self.entry
+        entry, record = self.entry, None
+        if entry is not None:
+            record = {"entry_id": entry.entry_id, "word": entry.word, "variant": entry.variant}
+            record |= {"video": str(entry.video or ""), "signer": entry.signer.signer_id if entry.signer else ""}
+            record |= {"language": entry.language, "region": entry.region}
+            record |= {"holder": entry.rights.holder, "licence": entry.rights.licence}
         return {
             "spotting": spotting_record(self.spotting),
             "agreeing": [spotting_record(one) for one in self.agreeing],
             "competing": [spotting_record(one) for one in self.competing],
             "is_same_video": self.is_same_video,
-            "entry": None
-            if entry is None
-            else {
-                "entry_id": entry.entry_id,
-                "word": entry.word,
-                "variant": entry.variant,
-                "video": str(entry.video or ""),
-                "signer": entry.signer.signer_id if entry.signer else "",
-                "language": entry.language,
-                "region": entry.region,
-                "holder": entry.rights.holder,
-                "licence": entry.rights.licence,
-            },
+            "entry": record,
         }
 
 
@@ -508,41 +464,29 @@ def why(request: WhyRequest) -> Why:
     """Find a result by its id and gather what is known about it."""
     rows = list(read_results(request.results))
     found = _found(rows, request)
-    at_once = [
-        one
-        for one in rows
-        if one is not found and one.video_id == found.video_id and one.span_ms.overlaps(found.span_ms)
-    ]
-    return Why(
-        found,
-        tuple(one for one in at_once if one.word == found.word)[:_MOST_OTHERS],
-        tuple(one for one in at_once if one.word != found.word)[:_MOST_OTHERS],
-        _is_same_video(found, request.video),
-        _entry(found, request.dictionary),
-    )
+    here = (one for one in rows if one is not found and one.video_id == found.video_id)
+    at_once = [one for one in here if one.span_ms.overlaps(found.span_ms)]
+    agreeing = tuple(one for one in at_once if one.word == found.word)[:_MOST_OTHERS]
+    competing = tuple(one for one in at_once if one.word != found.word)[:_MOST_OTHERS]
+    own, is_same_video = found.provenance.media_sha256, None
+    if request.video is not None and own:
+        is_same_video = media_sha256(request.video) == own
+    return Why(found, agreeing, competing, is_same_video, _entry(found, request.dictionary))
 
 
 def _found(rows: list[Spotting], request: WhyRequest) -> Spotting:
     wanted = request.spotting_id.strip().lower().removeprefix(PREFIX)
     if len(wanted) < _SHORTEST:
-        raise InputError(
-            request.spotting_id, f"an id has at least {_SHORTEST} characters after 'spot:'", "copy it from the results"
-        )
-    matches = {
-        row.spotting_id: row for row in reversed(rows) if row.spotting_id.removeprefix(PREFIX).startswith(wanted)
-    }
+        what = f"an id has at least {_SHORTEST} characters after 'spot:'"
+        raise InputError(request.spotting_id, what, "copy it from the results")
+    alike = [row for row in rows if row.spotting_id.removeprefix(PREFIX).startswith(wanted)]
+    matches = {row.spotting_id: row for row in reversed(alike)}
     if not matches:
         what = f"none of its {len(rows)} results has the id {request.spotting_id!r}"
         raise InputError(request.results, what, "copy the id from the column spotting_id")
     if len(matches) > 1:
         raise InputError(request.spotting_id, f"{len(matches)} results begin so", "give more characters of the id")
     return next(iter(matches.values()))
-
-
-def _is_same_video(found: Spotting, video: Path | None) -> bool | None:
-    if video is None or not found.provenance.media_sha256:
-        return None
-    return media_sha256(video) == found.provenance.media_sha256
 
 
 def _entry(found: Spotting, dictionary: Path | None) -> Entry | None:

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import overload
+from typing import Any
 
 import numpy as np
 
@@ -116,9 +116,17 @@ def train_embedding(
     """Train as asked; processes that torchrun started work as one. `tell` gets what is known before the first step."""
     config = read_config(request.config, EmbeddingConfig, request.changes)
     run = RunFolder(request.out)
-    facts = data_facts(request, config)
+    facts = _checksums(request, config)
     run.check(config, facts, request.start)
-    setup = make_setup(config, _data_of(request, config))
+    train = read_material(request.data)
+    data = TrainingData(
+        train=train,
+        test=read_material(request.test) if request.test is not None else None,
+        split=read_split(config.split) if config.split is not None else None,
+        synonyms=read_synonyms(request.data, config.synonyms) if config.synonyms != "keep" else None,
+        model_file=_model_file(request, config, train),
+    )
+    setup = make_setup(config, data)
     with join_team(os.environ, config.device) as team:
         team.wait()  # everyone has checked the folder before the leader changes it
         with run.opened(config, facts, request.start) if team.is_leader else nullcontext():
@@ -137,17 +145,13 @@ def train_embedding(
     return TrainedRun(run, results_of(run) or {})
 
 
-def data_facts(request: EmbeddingRun, config: EmbeddingConfig) -> dict[str, str]:
+def _checksums(request: EmbeddingRun, config: EmbeddingConfig) -> dict[str, str]:
     """The checksums of all that is learned from; the manifest of a material holds those of its files."""
-    for folder in (request.data, request.test):
-        if folder is not None:
+    files = {"train": request.data, "test": request.test, "trunk": request.trunk, "split": config.split}
+    for name in ("train", "test"):
+        if (folder := files[name]) is not None:
             refuse_missing(folder)
-    files = {
-        "train": request.data / _MANIFEST,
-        "test": request.test / _MANIFEST if request.test is not None else None,
-        "trunk": request.trunk,
-        "split": config.split,
-    }
+            files[name] = folder / _MANIFEST
     return {name: file_sha256(path) for name, path in files.items() if path is not None}
 
 
@@ -156,22 +160,11 @@ def compare_runs(folders: tuple[Path, ...]) -> Comparison:
     runs = [RunFolder(folder) for folder in folders]
     for run in runs:
         if not run.config.is_file():
-            raise InputError(run.path, "is no run folder: it has no config.toml", "name folders of `signspot train`")
+            raise InputError(run.path, "is not a run folder: it has no config.toml", "name folders of `signspot train`")
     options = _rows([_flat(read_table(run.config)) for run in runs])
     results = _rows([_flat(results_of(run) or {"state": "not finished"}) for run in runs])
     differing = tuple(row for row in options if len(set(map(repr, row.values))) > 1)
     return Comparison(tuple(map(str, folders)), differing, results)
-
-
-def _data_of(request: EmbeddingRun, config: EmbeddingConfig) -> TrainingData:
-    train = read_material(request.data)
-    return TrainingData(
-        train=train,
-        test=read_material(request.test) if request.test is not None else None,
-        split=read_split(config.split) if config.split is not None else None,
-        synonyms=read_synonyms(request.data, config.synonyms) if config.synonyms != "keep" else None,
-        model_file=_model_file(request, config, train),
-    )
 
 
 def _model_file(request: EmbeddingRun, config: EmbeddingConfig, train: Material) -> ModelFile:
@@ -231,11 +224,9 @@ class DrawnSplit:
     untested: int | None  # test words without a label in test videos; None: no video is set aside for the test
 
     def labels(self, words: Iterable[Word]) -> int:
-        """How often these words are labelled."""
         return sum(self.counts[word] for word in words)
 
     def lines(self) -> Iterator[str]:
-        """What to tell the user."""
         for name, words in (("training", self.split.train), ("test", self.split.test)):
             labels = "" if self.counted == "words" else f": {self.labels(words):,} {self.counted}"
             yield f"{len(words):,} {name} words{labels}"
@@ -246,7 +237,6 @@ class DrawnSplit:
 
 
 def draw_words(request: SplitRequest) -> DrawnSplit:
-    """Draw test words of all frequencies and write the split."""
     if sum(given is not None for given in (request.corpus, request.data, request.words)) != 1:
         raise InputError("train split", "needs words to draw from", "give one of --corpus, --data and --words")
     refuse_existing(request.out, overwrite=request.overwrite)
@@ -270,7 +260,7 @@ def _listed_words(path: Path) -> Iterator[Word]:
         try:
             yield normalise(text)
         except ValueError as error:
-            raise InputError(path, f"{text!r} is no word", "correct or remove the line") from error
+            raise InputError(path, f"{text!r} is not a word", "correct or remove the line") from error
 
 
 def _annotated_words(request: SplitRequest) -> tuple[Counter[Word], Counter[Word] | None]:
@@ -283,7 +273,6 @@ def _annotated_words(request: SplitRequest) -> tuple[Counter[Word], Counter[Word
 
 
 # Train the trunk on annotated episodes and a dictionary.
-
 
 _TEST = "test"  # the split of episodes that are never trained on
 
@@ -314,9 +303,7 @@ class _Listed:
 
 
 def train_trunk_on(
-    request: TrunkRun,
-    controls: TrunkControls = TrunkControls(),
-    tell: Callable[[str], None] = lambda line: None,
+    request: TrunkRun, controls: TrunkControls = TrunkControls(), tell: Callable[[str], None] = lambda line: None
 ) -> TrainedRun:
     """Train as asked; `tell` gets what is known before the first step."""
     config, progress = read_config(request.config, TrunkRunConfig, request.changes), request.reading.progress
@@ -332,7 +319,14 @@ def train_trunk_on(
         found = _decoded(config, listed, frames, progress)
     for line in _lines(listed, found):
         tell(line)
-    data = _trunk_data(request, listed, found)
+    sources = {name: clips.source for name, clips in found.items() if len(clips.source)}
+    data = TrunkData(
+        vocabulary=listed.vocabulary,
+        continuous=sources.get("annotated"),
+        dictionary=sources.get("dictionary"),
+        tests=(ClipTest(_TEST, sources["test"]),) if "test" in sources else (),
+        description=", ".join(path.name for path in (request.corpus, request.dictionary) if path is not None),
+    )
     with run.opened(config, data.fingerprints(), request.start):
         if run.results.exists():
             tell(FINISHED_BEFORE)
@@ -347,9 +341,7 @@ def _listed(request: TrunkRun, config: TrunkRunConfig, frames: FrameSource, prog
         raise InputError(f"sources = {config.sources}", "needs annotated episodes", "add --corpus DIR")
     if config.sources != "continuous" and request.dictionary is None:
         raise InputError(f"sources = {config.sources}", "needs dictionary clips", "add --dictionary DIR")
-    left_out: Counter[str] = Counter()
-    episodes: tuple[Episode, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    left_out, episodes, entries = Counter[str](), tuple[Episode, ...](), tuple[Entry, ...]()
     if request.corpus is not None and config.sources != "dictionary":
         episodes = tuple(_annotated(request.corpus, frames, left_out, progress))
     if request.dictionary is not None and config.sources != "continuous":
@@ -387,6 +379,7 @@ def _annotated(corpus: Path, frames: FrameSource, left_out: Counter[str], progre
 
 
 def _on_frames(marks: list[TimedAnnotation], axis: TimeAxis | None, left_out: Counter[str]) -> Iterator[Annotation]:
+    """The annotations as frames of their video; without an axis they all have a frame."""
     for mark in marks:
         try:
             if axis is not None:
@@ -399,28 +392,17 @@ def _on_frames(marks: list[TimedAnnotation], axis: TimeAxis | None, left_out: Co
 
 def _decoded(config: TrunkRunConfig, listed: _Listed, frames: FrameSource, progress: Progress) -> dict[str, FoundClips]:
     options, found = config.clip_options, dict[str, FoundClips]()
+
+    def step(name: str) -> CacheProgress:
+        return lambda video, done, total: progress(f"reading the {name} clips", done, total)
+
     for name, is_test in (("annotated", False), ("test", True)):
         if chosen := [episode for episode in listed.episodes if (episode.split == _TEST) == is_test]:
-            found[name] = annotated_clips(chosen, listed.vocabulary, frames, options, _step(progress, name))
+            found[name] = annotated_clips(chosen, listed.vocabulary, frames, options, step(name))
     if listed.entries:
-        shown = _step(progress, "dictionary")
-        found["dictionary"] = dictionary_clips(listed.entries, listed.vocabulary, frames, options, shown)
+        clips = dictionary_clips(listed.entries, listed.vocabulary, frames, options, step("dictionary"))
+        found["dictionary"] = clips
     return found
-
-
-def _trunk_data(request: TrunkRun, listed: _Listed, found: Mapping[str, FoundClips]) -> TrunkData:
-    sources = {name: clips.source for name, clips in found.items() if len(clips.source)}
-    return TrunkData(
-        vocabulary=listed.vocabulary,
-        continuous=sources.get("annotated"),
-        dictionary=sources.get("dictionary"),
-        tests=(ClipTest(_TEST, sources["test"]),) if "test" in sources else (),
-        description=", ".join(path.name for path in (request.corpus, request.dictionary) if path is not None),
-    )
-
-
-def _step(progress: Progress, name: str) -> CacheProgress:
-    return lambda video, done, total: progress(f"reading the {name} clips", done, total)
 
 
 def _lines(listed: _Listed, found: Mapping[str, FoundClips]) -> Iterator[str]:
@@ -428,7 +410,7 @@ def _lines(listed: _Listed, found: Mapping[str, FoundClips]) -> Iterator[str]:
     yield from (f"{count} annotations left out: {why}" for why, count in listed.left_out.items())
     for name, clips in found.items():
         yield f"{len(clips.source)} {name} clips"
-        reasons = Counter(skipped.why for skipped in clips.skipped)
+        reasons = Counter(why for _, why in clips.skipped)
         reasons["the word is not learned"] += clips.outside_vocabulary
         reasons["not sure enough"] += clips.below_confidence
         yield from (f"{count} left out of the {name} clips: {why}" for why, count in (+reasons).items())
@@ -470,11 +452,9 @@ class MadeMaterial:
 
     def lines(self) -> tuple[str, ...]:
         """For people: what was made, and one line for everything left out."""
-        columns = self.material.passages
-        made = (
-            f"{len(columns)} labelled passages of {len(self.material.tracks)} videos, {len(set(columns.label))} words"
-        )
-        entries = f"{len(self.material.entry_ids)} dictionary entries of {len(self.material.vocabulary)} words"
+        material, columns = self.material, self.material.passages
+        made = f"{len(columns)} labelled passages of {len(material.tracks)} videos, {len(set(columns.label))} words"
+        entries = f"{len(material.entry_ids)} dictionary entries of {len(material.vocabulary)} words"
         return (
             f"{made}; {entries}",
             *(f"{count} of {self.n_annotations} annotations left out: {reason}" for reason, count in self.left_out),
@@ -559,7 +539,6 @@ class _Videos:
         self.problems: list[Notice] = []
 
     def tracks(self) -> Sequence[Vectors]:
-        """The rows of the videos that have passages."""
         store = self._options.reading.store
         return tuple(self._tracks) if store is None else _StoredTracks(store, tuple(self._keys))
 
@@ -592,43 +571,28 @@ class _Videos:
         made = self._sources.trunk.track(episode, self._options.reading)
         if made.remarks.partial:
             self.problems.append(Notice(str(episode.video), made.remarks.partial, severity="note"))
-        annotations = self._placed(known, made.track.axis)
+        annotations = tuple(_on_frames(known, made.track.axis, self.left_out))
         footage = Footage(episode.video_id, made.track.axis, subtitles.subtitles, annotations)
-        found = labelled_passages(footage, self._vocabulary, self._options.passages)
-        self.left_out += found.left_out
-        if found.passages:
-            self.passages.append(found.passages)
+        passages, left_out = labelled_passages(footage, self._vocabulary, self._options.passages)
+        self.left_out += left_out
+        if passages:
+            self.passages.append(passages)
             self.rights.append(episode.rights)
             self._keys.append((made.media_sha256, made.kept_as))
             if self._options.reading.store is None:
                 self._tracks.append(made.track.vectors)
-
-    def _placed(self, marks: list[TimedAnnotation], axis: TimeAxis) -> list[Annotation]:
-        annotations: list[Annotation] = []
-        for mark in marks:
-            try:
-                annotations.append(placed(mark, axis))
-            except FormatError:
-                self.left_out["it lies after the end of its video"] += 1
-        return annotations
 
 
 class _StoredTracks(Sequence[Vectors]):
     """Tracks of a store, opened when they are used: a corpus has more videos than a process may have open files."""
 
     def __init__(self, folder: Path, keys: tuple[tuple[str, str], ...]) -> None:
-        self._store, self._folder, self._keys = open_store(folder), folder, keys
+        self._store, self._keys = open_store(folder), keys
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    @overload
-    def __getitem__(self, number: int) -> Vectors: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Vectors]: ...
-    def __getitem__(self, number: int | slice) -> Vectors | Sequence[Vectors]:
-        if isinstance(number, slice):
-            return _StoredTracks(self._folder, self._keys[number])
+    def __getitem__(self, number: Any) -> Any:  # a whole number: nobody takes slices
         rows = self._store.open_rows(*self._keys[number])
         if rows is None:
             what = "the stored vectors of this video are gone or damaged"
@@ -640,8 +604,9 @@ def _entries(
     sources: MaterialSources, options: MaterialOptions, problems: list[Notice]
 ) -> tuple[tuple[Entry, ...], FloatArray]:
     """The entries that have a vector of the trunk, and the vectors: (n, trunk dim)."""
-    forbidden = [entry for entry in sources.dictionary if is_forbidden(entry.rights, options.today)]
-    allowed = [entry for entry in sources.dictionary if not is_forbidden(entry.rights, options.today)]
+    forbidden, allowed = list[Entry](), list[Entry]()
+    for entry in sources.dictionary:
+        (forbidden if is_forbidden(entry.rights, options.today) else allowed).append(entry)
     made = embed_entries(allowed, sources.trunk, options.reading)
     problems += [error.notice() for _, error in made.failures]
     problems += [Notice(one.entry_id, "may not be used for training", "it is left out") for one in forbidden]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -31,14 +31,8 @@ from signspot.world.render import SIDE, Broadcast, Scene, render_frames, write_p
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
-_RIGHTS = Rights(
-    holder="signspot",
-    licence="Apache-2.0",
-    may_train=True,
-    may_display=True,
-    may_export_clips=True,
-    may_share_embeddings=True,
-)
+_RIGHTS = Rights(holder="signspot", licence="Apache-2.0", may_train=True, may_display=True)
+_RIGHTS = replace(_RIGHTS, may_export_clips=True, may_share_embeddings=True)
 _CARD = "world.json"
 # Where the signer is: alone in a studio, or in the corner of a broadcast.
 _STUDIO, _BROADCAST = SignerBox(0.1, 0.05, 0.9, 0.85), SignerBox(0.28, 0.165, 1.0, 0.885)
@@ -56,36 +50,14 @@ class WorldRequest:
     other_language: bool = False  # whether its dictionary is written too
 
 
-@dataclass(frozen=True, slots=True)
 class WorldFolder:
     """The files of a world."""
 
-    folder: Path
-
-    @property
-    def dictionary(self) -> Path:
-        """The dictionary, as every command takes one."""
-        return self.folder / "dictionary"
-
-    @property
-    def other_dictionary(self) -> Path:
-        """That of the second sign language, if it was asked for: some forms mean the same there, some do not."""
-        return self.folder / f"dictionary-{OTHER_LANGUAGE}"
-
-    @property
-    def corpus(self) -> Path:
-        """The episodes of both splits, as every command takes a corpus."""
-        return self.folder / "corpus"
-
-    @property
-    def split(self) -> Path:
-        """The words that are trained and those that are only tested."""
-        return self.folder / "split.json"
-
-    @property
-    def truth(self) -> Path:
-        """Every sign of every episode."""
-        return self.folder / "truth.parquet"
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.dictionary, self.corpus = folder, folder / "dictionary", folder / "corpus"
+        self.other_dictionary = folder / f"dictionary-{OTHER_LANGUAGE}"  # of the second sign language, if asked for
+        self.split = folder / "split.json"  # the words that are trained and those that are only tested
+        self.truth = folder / "truth.parquet"  # every sign of every episode
 
 
 def make_world(request: WorldRequest, progress: Progress = silent) -> WorldFolder:
@@ -109,13 +81,8 @@ def make_world(request: WorldRequest, progress: Progress = silent) -> WorldFolde
 
 def _claim(request: WorldRequest, world: World) -> None:
     """Make the folder ours, or refuse one that holds something else, or another world."""
-    card = {
-        "format": "signspot-world",
-        "preset": world.preset.name,
-        "version": world.preset.version,
-        "seed": request.seed,
-        "side": request.side,
-    }
+    card: dict[str, object] = {"format": "signspot-world", "preset": world.preset.name}
+    card |= {"version": world.preset.version, "seed": request.seed, "side": request.side}
     folder, path = request.folder, request.folder / _CARD
     if path.exists():
         if read_json(path) != card:
@@ -198,7 +165,20 @@ def _write_tables(world: World, made: WorldFolder, entries: list[Entry], episode
     for episode in episodes:
         write_subtitles(episode.subtitles, _video(made, episode.episode_id).with_suffix(".vtt"), overwrite=True)
     write_corpus_manifest(_corpus(made, episodes), made.corpus / "corpus.json", overwrite=True)
-    write_truth(_truth(episodes), made.truth, overwrite=True)
+    signs = (
+        SignedSign(
+            video_id=one.episode_id,
+            start_frame=token.span.start,
+            stop_frame=token.span.stop,
+            word=token.word,
+            variant=token.variant,
+            form=token.form_id,
+            signer=token.signer_id,
+        )
+        for one in episodes
+        for token in one.truth
+    )
+    write_truth(signs, made.truth, overwrite=True)
     train = tuple(word for word in world.annotated_words if word not in world.test_words)
     drawn = "one of each stratum of frequency, by the world"
     write_split(WordSplit(train, tuple(world.test_words), world.seed, drawn), made.split, overwrite=True)
@@ -219,31 +199,9 @@ def _corpus(made: WorldFolder, episodes: list[EpisodePerformance]) -> CorpusSour
         for episode in episodes
     )
     annotations = tuple(
-        TimedAnnotation(
-            video_id=episode.episode_id,
-            word=annotation.word,
-            frame=annotation.frame,
-            confidence=annotation.confidence,
-            source=annotation.source,
-        )
-        for episode in episodes
-        for annotation in episode.annotations
+        TimedAnnotation(**asdict(annotation)) for episode in episodes for annotation in episode.annotations
     )
     return CorpusSource(listed, annotations)
-
-
-def _truth(episodes: list[EpisodePerformance]) -> Iterator[SignedSign]:
-    for episode in episodes:
-        for token in episode.truth:
-            yield SignedSign(
-                video_id=episode.episode_id,
-                start_frame=token.span.start,
-                stop_frame=token.span.stop,
-                word=token.word,
-                variant=token.variant,
-                form=token.form_id,
-                signer=token.signer_id,
-            )
 
 
 def preview_world(folder: Path, preset: str, seed: int) -> tuple[Path, ...]:
@@ -265,22 +223,10 @@ class WorldMeasures:
     localisation: float
     chance_mean_ap: float
 
-    def as_json(self) -> dict[str, object]:
-        """For scripts."""
-        return asdict(self)
-
 
 def measure_world(preset: str, seed: int) -> WorldMeasures:
     """Perform the test episodes and compare raw joints."""
     world = World.of(preset_named(preset), seed)
     scores = raw_joint_scores(world)
-    return WorldMeasures(
-        preset,
-        world.preset.version,
-        seed,
-        world_statistics(world),
-        scores.mean_ap,
-        scores.recall_at_5,
-        scores.localisation,
-        scores.chance_mean_ap,
-    )
+    means = (scores.mean_ap, scores.recall_at_5, scores.localisation, scores.chance_mean_ap)
+    return WorldMeasures(preset, world.preset.version, seed, world_statistics(world), *means)
