@@ -153,7 +153,9 @@ def test_what_cannot_be_exported_says_what_is_missing_and_nothing_is_replaced(tm
     with pytest.raises(InputError, match=r"what only a search knows: use --plot of `signspot spot`"):
         export(request(results, Output.PLOT, tmp_path / "p.png"))
     for kind in (Output.CSV, Output.JSONL):
-        with pytest.raises(InputError, match=rf"not a name for the output --{kind.name.lower()}: use a name that ends in"):
+        with pytest.raises(
+            InputError, match=rf"not a name for the output --{kind.name.lower()}: use a name that ends in"
+        ):
             export(request(results, kind, tmp_path / "p.txt"))
 
 

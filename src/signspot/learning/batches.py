@@ -68,7 +68,6 @@ class _BatchReport:
     without_background_clips: int  # passages used with their foreground clip only
 
     def lines(self) -> tuple[str, ...]:
-        """For people: one line for everything that is not as hoped."""
         used = f"{self.n_used} of {self.n_passages} labelled passages, {self.n_labels} words"
         partly = (
             (self.without_background_words, "have no other subtitle word with a dictionary entry"),
@@ -93,12 +92,12 @@ class BatchSource:
         lengths = np.array([len(track) for track in self._tracks], np.int64)
         passages = material.passages
         self._windows = PassageWindows.of(passages, lengths[passages.track], options.around, options.foreground)
-        self._entries = _EntriesByWord.of(material)
+        self._entries = _Groups.of(np.arange(len(material.entry_word)), material.entry_word, len(material.vocabulary))
         is_training_word = _training_words(material.vocabulary, options.words)
         self._used, dropped = self._usable(lengths[passages.track], is_training_word)
         self._labels = passages.label[self._used]
         has_rows = self._entries.count > 0
-        self._runs = _WordRuns.of(material, has_rows if options.dictionary == "full" else has_rows & is_training_word)
+        self._runs = _word_runs(passages, has_rows if options.dictionary == "full" else has_rows & is_training_word)
         self._shape = EpochShape.of(self._labels, options.batch_size, balanced=options.balanced)
         self._schedule: tuple[int, Ints] = (-1, np.empty((0, 0), np.int64))
         self.report = _BatchReport(
@@ -129,16 +128,14 @@ class BatchSource:
         rng = self._rng(_CLIPS, epoch, step)
         foreground = self._windows.draw_foreground(passages, rng)[:, None]
         background = self._windows.draw_background(passages, self.options.n_background, rng)
-        return self._assembled(passages, np.concatenate([foreground, background], axis=1))
-
-    def _assembled(self, passages: Ints, windows: Ints) -> Minibatch:
+        windows = np.concatenate([foreground, background], axis=1)
         label = self._material.passages.label[passages]
         is_clip = np.ones(windows.shape, np.bool_)
         is_clip[:, 1:] = self._windows.n_background[passages, None] > 0
         item, place = np.nonzero(is_clip)
-        words, word_item = self._runs.of_passages(passages)
-        rows = self._entries.rows_of(words)
-        row_item = np.repeat(word_item, self._entries.count[words])
+        words = self._runs.joined(passages)
+        word_item = np.repeat(np.arange(len(passages)), self._runs.count[passages])
+        rows, row_item = self._entries.joined(words), np.repeat(word_item, self._entries.count[words])
         distinct, row_entry = np.unique(rows, return_inverse=True)
         row_word = self._material.entry_word[rows]
         return Minibatch(
@@ -211,54 +208,38 @@ class BatchSource:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _EntriesByWord:
-    """The entries of each word: order[start[word] : start[word] + count[word]]."""
+class _Groups:
+    """Numbers in groups: those of group g are values[start[g] : start[g] + count[g]]."""
 
-    order: Ints  # (E,)
-    start: Ints  # (W,)
-    count: Ints  # (W,)
+    values: Ints
+    start: Ints  # (G,)
+    count: Ints  # (G,)
 
     @classmethod
-    def of(cls, material: Material) -> _EntriesByWord:
-        count = np.bincount(material.entry_word, minlength=len(material.vocabulary))
-        return cls(np.argsort(material.entry_word, kind="stable"), np.cumsum(count) - count, count)
+    def of(cls, values: Ints, group: Ints, n_groups: int) -> _Groups:
+        count = np.bincount(group, minlength=n_groups)
+        return cls(values[np.argsort(group, kind="stable")], np.cumsum(count) - count, count)
 
-    def rows_of(self, words: Ints) -> Ints:
-        return self.order[ragged(self.start[words], self.count[words])]
+    def joined(self, groups: Ints) -> Ints:
+        return self.values[ragged(self.start[groups], self.count[groups])]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _WordRuns:
-    """The words of each passage as a minibatch shows them.
+def _word_runs(passages: Passages, is_shown: Bools) -> _Groups:
+    """The words of each passage as a minibatch shows them; `is_shown` (W,) says which may stand beside a label.
 
     The label first, then the others as they are mentioned. A word that is mentioned again later comes again, as in the
     released sample batch; one that is repeated at once does not.
     """
-
-    words: Ints
-    start: Ints  # (P,)
-    count: Ints  # (P,)
-
-    @classmethod
-    def of(cls, material: Material, is_shown: Bools) -> _WordRuns:
-        """`is_shown`: (W,), which words may stand beside a label."""
-        passages = material.passages
-        numbers = np.arange(len(passages))
-        passage = np.repeat(numbers, np.diff(passages.word_offsets))
-        is_kept = is_shown[passages.words] & (passages.words != passages.label[passage])
-        passage = np.concatenate([numbers, passage[is_kept]])
-        words = np.concatenate([passages.label, passages.words[is_kept]])
-        order = np.argsort(passage, kind="stable")
-        passage, words = passage[order], words[order]
-        is_new = np.ones(len(words), np.bool_)
-        is_new[1:] = (passage[1:] != passage[:-1]) | (words[1:] != words[:-1])
-        count = np.bincount(passage[is_new], minlength=len(passages))
-        return cls(words[is_new], np.cumsum(count) - count, count)
-
-    def of_passages(self, passages: Ints) -> tuple[Ints, Ints]:
-        """The words of these passages, and for each the place of its passage among them."""
-        count = self.count[passages]
-        return self.words[ragged(self.start[passages], count)], np.repeat(np.arange(len(passages)), count)
+    numbers = np.arange(len(passages))
+    passage = np.repeat(numbers, np.diff(passages.word_offsets))
+    is_kept = is_shown[passages.words] & (passages.words != passages.label[passage])
+    passage = np.concatenate([numbers, passage[is_kept]])
+    words = np.concatenate([passages.label, passages.words[is_kept]])
+    order = np.argsort(passage, kind="stable")
+    passage, words = passage[order], words[order]
+    is_new = np.ones(len(words), np.bool_)
+    is_new[1:] = (passage[1:] != passage[:-1]) | (words[1:] != words[:-1])
+    return _Groups.of(words[is_new], passage[is_new], len(passages))
 
 
 def _training_words(vocabulary: Vocabulary, words: frozenset[Word] | None) -> Bools:
@@ -327,7 +308,6 @@ _Batch = TypeVar("_Batch", bound="DataclassInstance")
 
 
 def on_device(batch: _Batch, device: torch.device | str) -> _Batch:
-    """The same minibatch with all its tensors on a device."""
     values = ((item.name, getattr(batch, item.name)) for item in fields(batch))
     return replace(batch, **{name: value.to(device) for name, value in values if isinstance(value, Tensor)})
 

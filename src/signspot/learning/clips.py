@@ -178,8 +178,7 @@ class FrameSource(Protocol):
 
     def axis(self, video: Path, box: SignerBox | None = None) -> TimeAxis: ...
 
-    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> _KeptFrames:
-        """The frames of these spans, as far as the video goes."""
+    def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> _KeptFrames: ...
 
     def sign_in(self, entry: Entry) -> tuple[_KeptFrames, FrameSpan | None]:
         """The frames of a dictionary clip, and which rows show the sign; None if the clip ends before."""
@@ -347,7 +346,9 @@ class ClipBatches:
         shown, names, labels, domains, landmarks = [], [], [], [], []
         for number, share in enumerate(self._shares):
             for place in range(step * self._per_source, (step + 1) * self._per_source):
-                i = self._clip_at(number, place)
+                # Every clip once in a random order, then all again in another.
+                turn, offset = divmod(place, len(share.chosen))
+                i = int(share.chosen[_order((*self._seed, number, turn), len(share.chosen))[offset]])
                 key = (*self._seed, number, place)
                 drawn = share.source.clip(i, np.random.default_rng((*key, 0)))
                 clip, is_mirrored = self._transform.training(drawn, np.random.default_rng((*key, 1)))
@@ -366,12 +367,6 @@ class ClipBatches:
     def batches(self, first: int, stop: int, *, workers: int = 0) -> Iterator[ClipBatch]:
         """The batches of the steps first, first + 1, ... stop - 1; `workers` threads prepare them ahead."""
         return prefetch(self.batch, range(first, stop), workers=workers, ahead=2 * workers)
-
-    def _clip_at(self, share: int, place: int) -> int:
-        """Every clip once in a random order, then all again in another."""
-        chosen = self._shares[share].chosen
-        turn, offset = divmod(place, len(chosen))
-        return int(chosen[_order((*self._seed, share, turn), len(chosen))[offset]])
 
 
 @lru_cache(maxsize=8)
@@ -417,7 +412,6 @@ class _StoredFrames(_KeptFrames):
     side: int  # pixels
 
     def open(self) -> Pixels:
-        """A read-only memory map (n, side, side, 3)."""
         try:
             return np.memmap(self.path, np.uint8, "r", shape=(len(self), self.side, self.side, 3))
         except (OSError, ValueError) as error:  # ValueError: the file has become too short

@@ -232,12 +232,7 @@ Kind = TypeVar("Kind")
 _CALLED = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """Where a value was written, for messages and for relative paths."""
-
-    where: str | Path
-    folder: Path
+_Origin = tuple[str | Path, Path]  # where a value was written, for messages, and the folder of relative paths
 
 
 class _Misfit(Exception): ...
@@ -245,7 +240,7 @@ class _Misfit(Exception): ...
 
 def read_config(path: Path, kind: type[Kind], changes: Sequence[str] = ()) -> Kind:
     """The options of a TOML file, then `changes` of the form key=value (as in TOML; quotes may be left out)."""
-    values = _fields_of(read_table(path), kind, _Origin(path, path.parent))
+    values = _fields_of(read_table(path), kind, (path, path.parent))
     for change in changes:
         _merge(values, _change(change, kind))
     return _made(kind, values, path)
@@ -290,7 +285,7 @@ def _change(text: str, kind: type) -> dict[str, object]:
         held = value.strip()  # a word without quotes
     for name in reversed(key.strip().split(".")):
         held = {name: held}
-    return _fields_of(cast("dict[str, object]", held), kind, _Origin(f"--set {text}", Path()))
+    return _fields_of(cast("dict[str, object]", held), kind, (f"--set {text}", Path()))
 
 
 def _merge(values: dict[str, object], changes: dict[str, object]) -> None:
@@ -311,7 +306,7 @@ def _fields_of(table: dict[str, object], kind: type, origin: _Origin, prefix: st
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
             fix = f"did you mean {prefix}{near[0]}?" if near else f"the options are {', '.join(known)}"
-            raise InputError(origin.where, f"{prefix + key!r} is not an option", fix)
+            raise InputError(origin[0], f"{prefix + key!r} is not an option", fix)
         try:
             nested = _dataclass_in(hints[key])
             if nested is not None and isinstance(value, dict):
@@ -320,7 +315,7 @@ def _fields_of(table: dict[str, object], kind: type, origin: _Origin, prefix: st
                 values[key] = _value(value, hints[key], origin)
         except _Misfit as misfit:
             shown = one_line(repr(value))[:60]
-            raise InputError(origin.where, f"{prefix}{key} is {shown}, but it takes {misfit}", "correct it") from misfit
+            raise InputError(origin[0], f"{prefix}{key} is {shown}, but it takes {misfit}", "correct it") from misfit
     return values
 
 
@@ -360,7 +355,7 @@ def _value(value: object, hint: object, origin: _Origin) -> object:
     if hint is Path:
         if not isinstance(value, str) or not value or "\0" in value:
             raise _Misfit("the name of a file")
-        return (origin.folder / value).absolute()
+        return (origin[1] / value).absolute()
     if hint is float and type(value) is int:
         value = float(value)
     if type(value) is not hint or (isinstance(value, float) and not math.isfinite(value)):

@@ -25,26 +25,12 @@ from signspot.errors import InputError
 from signspot.evaluation.protocol import Gallery, ProtocolScores, TestPassage, score_passages
 from signspot.files.json import write_json
 from signspot.interrupts import at_interruption, is_asked
+from signspot.learning import runs
 from signspot.learning.batches import BatchOptions, BatchSource, Minibatch
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.losses import Objective, step_generator
 from signspot.learning.material import Material, WordSplit, refuse_other_trunk
-from signspot.learning.runs import (
-    CurveRow,
-    Interrupted,
-    RunFolder,
-    SavedState,
-    StepGuard,
-    Team,
-    load_state,
-    repeatable,
-    restore_training,
-    save_state,
-    tensorboard_log,
-    threads_of,
-    training_tensors,
-    usable_device,
-)
+from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, Checkpoint, ModelCard, describe, save_checkpoint, state_of
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.head import Head, HeadConfig, unit_rows
@@ -60,7 +46,7 @@ class HeadProgress:
     steps: int
     loss: float  # mean over the epoch so far
     seconds_left: float
-    finished: CurveRow | None = None  # the epoch that has just ended
+    finished: runs.CurveRow | None = None  # the epoch that has just ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +57,7 @@ class Controls:
     stop: Callable[[], bool] = is_asked  # after every step
     save_seconds: float = 300.0  # between two states inside an epoch
     clock: Callable[[], float] = time.monotonic
-    team: Team = Team()
+    team: runs.Team = runs.Team()
     device: str = ""  # where this process computes; "" as the config says
 
 
@@ -84,16 +70,16 @@ class _Position:
     loss_sum: float = 0.0  # over the steps of this epoch
     seconds: float = 0.0  # spent on this epoch
     best_score: float | None = None
-    rows: list[CurveRow] = field(default_factory=list)
+    rows: list[runs.CurveRow] = field(default_factory=list)
 
 
 def train_head(config: EmbeddingConfig, setup: TrainingSetup, run: RunFolder, controls: Controls = Controls()) -> None:
     """Train until the last epoch, from the state in the run folder if there is one; results lie in the folder."""
     if run.results.exists():
         return
-    saved = load_state(run.state) if run.state.exists() else None
-    device = usable_device(controls.device or config.device)
-    with repeatable(threads_of(config.threads, saved), device) as n_threads:
+    saved = runs.load_state(run.state) if run.state.exists() else None
+    device = runs.usable_device(controls.device or config.device)
+    with runs.repeatable(runs.threads_of(config.threads, saved), device) as n_threads:
         training = _Training(config, setup, run, controls, n_threads)
         if saved is not None:
             training.restore(saved)
@@ -110,7 +96,7 @@ class _Training:
         self.optimiser = torch.optim.SGD(
             self.head.parameters(), lr=config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay
         )
-        self.position, self.guard = _Position(), StepGuard()
+        self.position, self.guard = _Position(), runs.StepGuard()
 
     def run(self) -> None:
         with at_interruption(self._save_if_consistent):
@@ -133,7 +119,7 @@ class _Training:
                 self._save()
                 saved = clock()
             if wants_stop:
-                raise Interrupted
+                raise runs.Interrupted
 
     def _step(self, batch: Minibatch) -> bool:
         """Learn from one minibatch; whether the run is to stop."""
@@ -158,7 +144,7 @@ class _Training:
     def _close_epoch(self) -> None:
         """Evaluate, note, keep the models; the state comes last: what stands before it is done again after a kill."""
         position, steps = self.position, self.setup.batches.steps_per_epoch
-        row = CurveRow(
+        row = runs.CurveRow(
             epoch=position.epoch,
             loss=position.loss_sum / max(1, steps),
             learning_rate=self.config.learning_rate_in(position.epoch),
@@ -174,12 +160,12 @@ class _Training:
             if self.controls.team.is_leader:
                 self._save_models(row)
                 self.run_folder.write_lines(self.run_folder.curves, [asdict(one) for one in position.rows])
-                tensorboard_log(self.run_folder.logs, row)
+                runs.tensorboard_log(self.run_folder.logs, row)
             self._report(row)
             position.epoch, position.step, position.loss_sum, position.seconds = position.epoch + 1, 0, 0.0, 0.0
             self._save()
 
-    def _save_models(self, row: CurveRow) -> None:
+    def _save_models(self, row: runs.CurveRow) -> None:
         run, model_file = self.run_folder, self.setup.model_file
         model_file.save(run.last, self.head)
         # Without a test set the newest is the best known.
@@ -198,22 +184,22 @@ class _Training:
         if not self.controls.team.is_leader:
             return
         facts = asdict(self.position) | {"threads": self.n_threads, "processes": self.controls.team.size}
-        save_state(self.run_folder.state, training_tensors(self.head, self.optimiser), facts)
+        runs.save_state(self.run_folder.state, runs.training_tensors(self.head, self.optimiser), facts)
 
-    def restore(self, state: SavedState) -> None:
+    def restore(self, state: runs.SavedState) -> None:
         path, team = self.run_folder.state, self.controls.team
         facts = dict(state.facts)
         facts.pop("threads", None)
         if (size := facts.pop("processes", 1)) != team.size:
             raise InputError(path, f"was saved by {size} processes, this is {team.size}", "start as many as before")
         try:
-            restore_training(self.head, self.optimiser, state.tensors)
-            rows = [CurveRow(**row) for row in facts.pop("rows")]  # type: ignore[attr-defined]
+            runs.restore_training(self.head, self.optimiser, state.tensors)
+            rows = [runs.CurveRow(**row) for row in facts.pop("rows")]  # type: ignore[attr-defined]
             self.position = _Position(rows=rows, **facts)  # type: ignore[arg-type]
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(path, f"does not fit this run ({error})", "start again with --overwrite") from error
 
-    def _report(self, finished: CurveRow | None) -> None:
+    def _report(self, finished: runs.CurveRow | None) -> None:
         position, steps = self.position, self.setup.batches.steps_per_epoch
         left_in_epoch = position.seconds / max(1, position.step) * (steps - position.step)
         later = position.seconds / max(1, position.step) * steps * (self.config.epochs - position.epoch - 1)

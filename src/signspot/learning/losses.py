@@ -81,19 +81,18 @@ def watch_read_lookup(
 
     `discard` names pairs of words, such as synonyms, that are no negatives of each other: (V, V) bool or (n, 2) int64.
     """
-    _check_temperature(temperature)
     chosen = _formulation(formulation)
     if isinstance(chosen, Released):
         return _mean(released_terms(BagSums.of(batch, temperature, discard), chosen))
     sums = BagSums.of(batch, temperature, discard, once=chosen.repeats == "entries")
     by_word = chosen.segment_background == "each-word"
-    totals: dict[Anchor, Callable[[], _BagTotals]] = {
+    totals: dict[Anchor, Callable[[], _Totals]] = {
         "segment-foreground": sums.segment_foreground,
         "dictionary-foreground": sums.dictionary_foreground,
         "segment-background": sums.segment_background_each_word if by_word else sums.segment_background,
         "dictionary-background": sums.dictionary_background,
     }
-    terms = [totals[anchor]().terms() for anchor in chosen.anchors]
+    terms = [_terms(*totals[anchor]()) for anchor in chosen.anchors]
     if chosen.average == "anchors":
         terms = [costs.mean(dim=0, keepdim=True) for costs in terms if len(costs)] or terms
     return _mean(torch.cat(terms))
@@ -121,14 +120,13 @@ def infonce(
     batch: Minibatch, generator: torch.Generator, temperature: float = TEMPERATURE, discard: Tensor | None = None
 ) -> Tensor:
     """Compare each labelled segment with one entry of its word, drawn, and with the entries of all other labels."""
-    _check_temperature(temperature)
     batch = foreground_only(batch)
     drawn = draw_positives(batch, generator)
     sums = BagSums.of(batch, temperature, discard)
     paired = (drawn >= 0).nonzero().squeeze(1)
     place = batch.row_entry[drawn[paired]] * len(batch.segments) + paired
     positive = sums.logits.flatten().index_select(0, place)
-    return _mean(_BagTotals(positive, sums.segment_negative.index_select(0, paired)).terms())
+    return _mean(_terms(positive, sums.segment_negative.index_select(0, paired)))
 
 
 def classification(batch: Minibatch, segment_logits: Tensor, entry_logits: Tensor) -> Tensor:
@@ -193,11 +191,6 @@ def _mean(terms: Tensor) -> Tensor:
     return terms.sum() / max(len(terms), 1)
 
 
-def _check_temperature(temperature: float) -> None:
-    if not 0 < temperature < float("inf"):
-        raise ValueError(f"a temperature of {temperature} is not above 0")
-
-
 # Sums over bags without masks: one matrix of entries by segments, then sums by word and by item.
 #
 # All sums are of exponentials and stay logarithms, each shifted by its own largest summand, so that float32 suffices
@@ -259,18 +252,14 @@ class _WordBags:
     of_row: Tensor  # (U,) int64: the bag of each of _OwnRows, -1 for none
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _BagTotals:
-    """Of every bag the logarithms of the two sums of Eq. 1; a bag whose positive sum is empty is no bag."""
+_Totals = tuple[Tensor, Tensor]  # (B,), (B,): the logarithms of the positive and the negative sum of Eq. 1 of bags
 
-    positive: Tensor  # (B,)
-    negative: Tensor  # (B,)
 
-    def terms(self) -> Tensor:
-        """What every bag costs: -log(P / (P + N)) = log(1 + N / P), never below 0."""
-        held = (~is_empty(self.positive)).nonzero().squeeze(1)
-        # softplus is the identity above its threshold: what it leaves out there is nothing, in float64 too.
-        return softplus((self.negative - self.positive).index_select(0, held), threshold=50)
+def _terms(positive: Tensor, negative: Tensor) -> Tensor:
+    """What every bag costs: -log(P / (P + N)) = log(1 + N / P), never below 0; without positives it is not a bag."""
+    held = (~is_empty(positive)).nonzero().squeeze(1)
+    # softplus is the identity above its threshold: what it leaves out there is nothing, in float64 too.
+    return softplus((negative - positive).index_select(0, held), threshold=50)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +276,13 @@ class BagSums:
     @classmethod
     def of(cls, batch: Minibatch, temperature: float, discard: Tensor | None, *, once: bool = False) -> BagSums:
         """Compare all entries with all segments; with `once`, an entry counts once however often it is repeated."""
-        words, logits = _word_table(batch, discard), _logits_of(batch, temperature)
+        if not 0 < temperature < float("inf"):
+            raise ValueError(f"a temperature of {temperature} is not above 0")
+        words = _word_table(batch, discard)
+        with torch.autocast(batch.segments.device.type, enabled=False):  # half precision would blur psi by tau itself
+            wide = (rows.float() if rows.itemsize < 4 else rows for rows in (batch.entries, batch.segments))
+            entries, segments = map(unit_rows, wide)
+            logits = (entries / temperature) @ segments.T
         n_entries = max(len(batch.entries), 1)
         entry_count = torch.bincount(batch.row_entry, minlength=len(batch.entries))
         # The repeated rows of an item become one.
@@ -300,35 +295,32 @@ class BagSums:
         logit = logits.flatten().index_select(0, entry[row] * logits.shape[1] + segment) + _log(counts[row], logits)
         return cls(batch, logits, words, entry_count, rows, _OwnPairs(segment, row, logit))
 
-    def segment_foreground(self) -> _BagTotals:
+    def segment_foreground(self) -> _Totals:
         return self._segment_anchored(self.batch.segment_is_foreground)
 
-    def segment_background(self) -> _BagTotals:
-        """(seg-back), one bag for each segment."""
+    def segment_background(self) -> _Totals:
         return self._segment_anchored(~self.batch.segment_is_foreground)
 
-    def segment_background_each_word(self) -> _BagTotals:
+    def segment_background_each_word(self) -> _Totals:
         """(seg-back), one bag for each background word of an item."""
         unlabelled = (~self.batch.segment_is_foreground).nonzero().squeeze(1)
         negative = self.segment_negative.index_select(0, unlabelled)
         of_item = _grouped_log_sums(negative, self.batch.segment_item[unlabelled], self.batch.n_items)
-        return _BagTotals(self.background_positive, of_item.index_select(0, self.word_bags.item))
+        return self.background_positive, of_item.index_select(0, self.word_bags.item)
 
-    def dictionary_foreground(self) -> _BagTotals:
+    def dictionary_foreground(self) -> _Totals:
         """(dict-fore): the rows of a bag are those its segment matches."""
         matches = self.matches.where(self.batch.segment_is_foreground[self.matches.segment])
         n_segments = len(self.batch.segments)
         negative = self.row_negative.index_select(0, matches.row)
-        return _BagTotals(
-            _grouped_log_sums(matches.logit, matches.segment, n_segments),
-            _grouped_log_sums(negative, matches.segment, n_segments),
-        )
+        positive = _grouped_log_sums(matches.logit, matches.segment, n_segments)
+        return positive, _grouped_log_sums(negative, matches.segment, n_segments)
 
-    def dictionary_background(self) -> _BagTotals:
+    def dictionary_background(self) -> _Totals:
         bags = self.word_bags
         in_bag = (bags.of_row >= 0).nonzero().squeeze(1)
         negative = self.row_negative.index_select(0, in_bag)
-        return _BagTotals(self.background_positive, _grouped_log_sums(negative, bags.of_row[in_bag], len(bags.item)))
+        return self.background_positive, _grouped_log_sums(negative, bags.of_row[in_bag], len(bags.item))
 
     @cached_property
     def matches(self) -> _OwnPairs:
@@ -368,10 +360,10 @@ class BagSums:
         in_item = _grouped_log_sums(own.logit, own.row, len(self.rows.item))
         return torch.logaddexp(elsewhere + _log(self.rows.count, self.logits), in_item)
 
-    def _segment_anchored(self, is_anchor: Tensor) -> _BagTotals:
+    def _segment_anchored(self, is_anchor: Tensor) -> _Totals:
         anchors = is_anchor.nonzero().squeeze(1)
         positive = _grouped_log_sums(self.matches.logit, self.matches.segment, len(is_anchor))
-        return _BagTotals(positive.index_select(0, anchors), self.segment_negative.index_select(0, anchors))
+        return positive.index_select(0, anchors), self.segment_negative.index_select(0, anchors)
 
 
 def released_terms(sums: BagSums, released: Released) -> Tensor:
@@ -407,13 +399,6 @@ def _other_words(sums: BagSums) -> Tensor:
     is_other = (bags.item[:, None] == bags.item) & (bags.word[:, None] != bags.word)
     bag, other = is_other.nonzero().unbind(1)
     return _grouped_log_sums(of_bag.index_select(0, other), bags.word[bag], sums.words.n_words)
-
-
-def _logits_of(batch: Minibatch, temperature: float) -> Tensor:
-    """(E, S): psi / tau of every entry with every segment, in float32 at least."""
-    with torch.autocast(batch.segments.device.type, enabled=False):  # half precision would blur psi by tau itself
-        entries, segments = (rows.float() if rows.itemsize < 4 else rows for rows in (batch.entries, batch.segments))
-        return (unit_rows(entries) / temperature) @ unit_rows(segments).T
 
 
 def _word_table(batch: Minibatch, discard: Tensor | None) -> _WordTable:
@@ -555,6 +540,5 @@ class Objective:
 
 
 def step_generator(seed: int, epoch: int, step: int) -> torch.Generator:
-    """Random numbers for one step; the same whatever came before it."""
     state = np.random.SeedSequence(seed, spawn_key=(_DRAWS, epoch, step)).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0]) >> 1)

@@ -244,7 +244,6 @@ def save_state(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, ob
 
 
 def load_state(path: Path) -> SavedState:
-    """Read a state; a damaged one is refused."""
     metadata, arrays = load_arrays(path, _STATE)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     try:
@@ -299,7 +298,6 @@ Precision = Literal["auto", "float32", "mixed"]
 
 
 def usable_device(name: str) -> torch.device:
-    """The device of that name; raises if this machine lacks it."""
     try:
         device = torch.device(name)
         torch.empty(1, device=device)

@@ -26,6 +26,7 @@ from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
 from signspot.files.json import write_json
 from signspot.interrupts import at_interruption, is_asked
+from signspot.learning import runs
 from signspot.learning.batches import on_device
 from signspot.learning.clips import (
     ClipBatch,
@@ -37,21 +38,7 @@ from signspot.learning.clips import (
     SourceShare,
 )
 from signspot.learning.config import TrunkRunConfig
-from signspot.learning.runs import (
-    WEIGHTS,
-    Interrupted,
-    RunFolder,
-    SavedState,
-    StepGuard,
-    load_state,
-    mixed_precision,
-    repeatable,
-    restore_training,
-    save_state,
-    threads_of,
-    training_tensors,
-    usable_device,
-)
+from signspot.learning.runs import RunFolder
 from signspot.media.frames import RELEASED
 from signspot.models.checkpoints import (
     Checkpoint,
@@ -123,11 +110,11 @@ def train_trunk(
     """Train through all stages, from the state in the run folder if there is one; the model is `run.last`.
 
     A loss that is no number stops the run and names the clips; `controls.stop` ends it with the state saved
-    (`Interrupted`).
+    (`runs.Interrupted`).
     """
-    device = usable_device(config.device)
-    saved = load_state(run.state) if run.state.exists() else None
-    with repeatable(threads_of(config.threads, saved), device) as threads:
+    device = runs.usable_device(config.device)
+    saved = runs.load_state(run.state) if run.state.exists() else None
+    with runs.repeatable(runs.threads_of(config.threads, saved), device) as threads:
         return _Training(config, data, run, controls).run(saved, device, threads)
 
 
@@ -158,7 +145,7 @@ class _Training:
         self.position = _Position()
         self.device, self.n_threads = torch.device("cpu"), 1
 
-    def run(self, saved: SavedState | None, device: torch.device, n_threads: int) -> ModelCard:
+    def run(self, saved: runs.SavedState | None, device: torch.device, n_threads: int) -> ModelCard:
         self.device, self.n_threads = device, n_threads
         if saved is not None:
             self.position = self._read_position(saved)
@@ -190,16 +177,19 @@ class _Training:
 
     def save(self, run: _StageRun) -> None:
         facts = asdict(self.position) | {"threads": self.n_threads}
-        save_state(self.folder.state, run.tensors(), facts)
+        runs.save_state(self.folder.state, run.tensors(), facts)
         self.folder.write_lines(self.folder.curves, [asdict(epoch) for epoch in self.position.epochs])
 
     def tested(self, trunk: Trunk) -> dict[str, ClassAccuracy]:
         return {test.name: accuracy_of(trunk, test, self.transform, self.device) for test in self.data.tests}
 
-    def _read_position(self, saved: SavedState) -> _Position:
+    def _read_position(self, saved: runs.SavedState) -> _Position:
         facts = {key: value for key, value in saved.facts.items() if key != "threads"}
         try:
-            epochs = [_epoch_from(row) for row in facts.pop("epochs")]  # type: ignore[attr-defined]
+            epochs = list[TrunkEpoch]()
+            for row in facts.pop("epochs"):  # type: ignore[attr-defined]
+                row["tests"] = {name: ClassAccuracy(**held) for name, held in row["tests"].items()}
+                epochs.append(TrunkEpoch(**row))
             position = _Position(epochs=epochs, **facts)  # type: ignore[arg-type]
             stage = self.stages[position.stage]
             if not 0 <= position.step <= stage.epochs * self.steps_per_epoch(stage):
@@ -224,12 +214,12 @@ class _StageRun:
         else:
             momentum = self.config.momentum
             self.optimiser = torch.optim.SGD(parameters, lr=rate, momentum=momentum, weight_decay=decay)
-        self.guard, self.counters = StepGuard(), dict[str, Tensor]()
+        self.guard, self.counters = runs.StepGuard(), dict[str, Tensor]()
 
-    def learn(self, saved: SavedState | None) -> None:
+    def learn(self, saved: runs.SavedState | None) -> None:
         if saved is not None:
             try:
-                restore_training(self.learner, self.optimiser, saved.tensors)
+                runs.restore_training(self.learner, self.optimiser, saved.tensors)
             except ValueError as error:
                 what = f"does not fit this run ({error})"
                 raise InputError(self.training.folder.state, what, "start again with --overwrite") from error
@@ -237,7 +227,9 @@ class _StageRun:
             self._learn()
 
     def tensors(self) -> dict[str, Tensor]:
-        return training_tensors(self.learner, self.optimiser) | {f"{WEIGHTS}{n}": t for n, t in self.counters.items()}
+        return runs.training_tensors(self.learner, self.optimiser) | {
+            f"{runs.WEIGHTS}{n}": t for n, t in self.counters.items()
+        }
 
     def _save_if_consistent(self) -> None:
         if self.guard.is_consistent:
@@ -263,7 +255,7 @@ class _StageRun:
                 training.save(self)
                 last_saved = controls.clock()
             if wants_stop:
-                raise Interrupted
+                raise runs.Interrupted
 
     def _step(self, batch: ClipBatch, learning_rate: float) -> None:
         position, device = self.training.position, self.training.device
@@ -273,7 +265,7 @@ class _StageRun:
         # Looking at clips changes what batch norm counts, and only the end of the step makes that true.
         self.counters = {name: buffer.clone() for name, buffer in self.learner.named_buffers()}
         with _seeded(device, self.config.seed, self.stage.number, position.step):
-            with mixed_precision(device, self.config.precision):
+            with runs.mixed_precision(device, self.config.precision):
                 loss, n_right = self.learner(on_device(batch, device))
             loss.backward()
         value = float(loss.detach())
@@ -329,11 +321,6 @@ def _seeded(device: torch.device, *key: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0]))
         yield
-
-
-def _epoch_from(row: dict[str, object]) -> TrunkEpoch:
-    tests = {name: ClassAccuracy(**held) for name, held in row["tests"].items()}  # type: ignore[attr-defined]
-    return TrunkEpoch(**(row | {"tests": tests}))  # type: ignore[arg-type]
 
 
 # The stages in which a trunk is trained (Paper App. C.1), and the network of each.
@@ -402,7 +389,6 @@ def stages_of(config: TrunkRunConfig) -> tuple[Stage, ...]:
 
 
 def batches_of(stage: Stage, config: TrunkRunConfig, data: TrunkData) -> ClipBatches:
-    """The minibatches of a stage: an equal share of each of its sources."""
     shares = tuple(_share(domain, stage, data) for domain in stage.domains)
     # The number of the stage is part of the seed, so that stages do not repeat each other's draws.
     seed = (config.seed, stage.number)
@@ -416,7 +402,6 @@ def batches_of(stage: Stage, config: TrunkRunConfig, data: TrunkData) -> ClipBat
 
 
 def refuse_unusable_tests(data: TrunkData) -> None:
-    """Raise if a test set has no clips, or labels of another vocabulary."""
     for test in data.tests:
         if not len(test.source):
             raise InputError(f"test set {test.name}", "is empty", "add clips to it, or leave it out")
@@ -430,7 +415,6 @@ def transform_of(config: TrunkRunConfig) -> ClipTransform:
 
 
 def new_trunk(config: TrunkRunConfig, classes: int, sets_of_batch_norm: int = 1) -> Trunk:
-    """A trunk with the weights that the seed of the run gives."""
     width = config.landmark_width if config.architecture == "landmark" else config.width
     shape: dict[str, Setting] = {"classes": classes, "width": width, "domains": sets_of_batch_norm}
     shape |= {"gated": config.gated, "embedding_dim": config.embedding_dim}

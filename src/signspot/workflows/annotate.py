@@ -183,7 +183,6 @@ class _Heard:
     rivals: tuple[WordAnswer, ...]  # the other words of the subtitle
 
     def places(self, number: int, answer: VideoAnswer) -> list[_Place]:
-        """The best few places, of its own word or a synonym."""
         own = [place for word in self.names for place in self._near(word, number, answer)]
         return sorted(own, key=lambda place: -place.candidate.score)[:_MOST_PLACES]
 
@@ -226,7 +225,6 @@ class _Heard:
 def _heard(
     subtitle: Subtitle, by_word: Mapping[Word, WordAnswer], options: SpotOptions, vocabulary: Vocabulary
 ) -> Iterator[_Heard]:
-    """The mentions of one subtitle."""
     found = [one.word for one in find_words(subtitle.text, vocabulary, options.language) if one.word in by_word]
     near = subtitle.span_ms.padded(options.padding_ms, options.padding_ms)
     for word in found:
@@ -279,5 +277,4 @@ def known_words(annotated: Annotated, annotations: Sequence[Annotation], padding
 
 
 def _distance_ms(subtitle: Subtitle, time_ms: float) -> float:
-    """How far a time lies outside a subtitle."""
     return max(subtitle.span_ms.start - time_ms, time_ms - subtitle.span_ms.stop, 0)

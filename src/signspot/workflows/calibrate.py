@@ -173,7 +173,6 @@ def calibrate_file(request: CalibrateRequest, environment: Mapping[str, str]) ->
 
 
 def calibrate(request: CalibrateRequest, model: Model) -> CalibrationReport:
-    """Fit a calibration of a model."""
     source = read_corpus(request.corpus)
     dictionary = read_dictionary(request.dictionary).dictionary
     episodes = tuple(one for one in source.episodes if not request.split or one.split == request.split)
@@ -302,7 +301,6 @@ class _ExampleSearch:
             yield self._examples(limited_to(compared, inside), video, np.zeros(len(inside), dtype=bool))
 
     def _near(self, compared: SimilarityTrack, mentions: Mentions) -> Bools:
-        """Which windows lie near a subtitle that mentions the word."""
         return windows_inside(compared, around(mentions.get(compared.word, ()), self.request.options.padding_ms))
 
     def _examples(self, compared: SimilarityTrack, video: LabelledVideo, unknown: Bools) -> Examples:

@@ -300,7 +300,6 @@ class TruthScorer:
         return np.eye(len(test.vocabulary) + 1, dtype=np.float32)[test.entry_word[rows]]
 
     def windows(self, test: Material, asked: Windows) -> FloatArray:
-        """The directions of all signs that are near."""
         vectors = np.zeros((len(asked.starts), len(test.vocabulary) + 1), np.float32)
         for word, frame in zip(asked.label, asked.label_frame, strict=True):
             vectors[is_near(asked.centres, frame), word] = 1

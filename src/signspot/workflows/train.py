@@ -156,7 +156,6 @@ def _checksums(request: EmbeddingRun, config: EmbeddingConfig) -> dict[str, str]
 
 
 def compare_runs(folders: tuple[Path, ...]) -> Comparison:
-    """The options in which runs differ, and what came out of each."""
     runs = [RunFolder(folder) for folder in folders]
     for run in runs:
         if not run.config.is_file():
@@ -240,13 +239,17 @@ def draw_words(request: SplitRequest) -> DrawnSplit:
     if sum(given is not None for given in (request.corpus, request.data, request.words)) != 1:
         raise InputError("train split", "needs words to draw from", "give one of --corpus, --data and --words")
     refuse_existing(request.out, overwrite=request.overwrite)
-    tested: Counter[Word] | None = None
+    tested: set[Word] | None = None  # the words annotated in test videos, if there are any
     if request.words is not None:
         counted, counts = "words", Counter(dict.fromkeys(_listed_words(request.words), 1))
     elif request.data is not None:
         counted, counts = "passages", Counter(label_counts(read_material(request.data), request.min_confidence))
     else:
-        counted, (counts, tested) = "annotations", _annotated_words(request)
+        source = read_corpus(request.corpus or Path())
+        sure = [mark for mark in source.annotations if mark.confidence >= request.min_confidence]
+        counted, counts = "annotations", Counter(mark.word for mark in sure)
+        if of_test := {episode.video_id for episode in source.episodes if episode.split == _TEST}:
+            tested = {mark.word for mark in sure if mark.video_id in of_test}
     known = None if request.dictionary is None else set(read_dictionary(request.dictionary).dictionary.by_word)
     kept = {word: count for word, count in counts.items() if known is None or word in known}
     split = draw_split(kept, request.n_test, request.seed)
@@ -261,15 +264,6 @@ def _listed_words(path: Path) -> Iterator[Word]:
             yield normalise(text)
         except ValueError as error:
             raise InputError(path, f"{text!r} is not a word", "correct or remove the line") from error
-
-
-def _annotated_words(request: SplitRequest) -> tuple[Counter[Word], Counter[Word] | None]:
-    """How often each word is annotated, in all videos and in those of the test, if there are any."""
-    source = read_corpus(request.corpus or Path())
-    of_test = {episode.video_id for episode in source.episodes if episode.split == _TEST}
-    sure = [mark for mark in source.annotations if mark.confidence >= request.min_confidence]
-    tested = Counter(mark.word for mark in sure if mark.video_id in of_test)
-    return Counter(mark.word for mark in sure), tested if of_test else None
 
 
 # Train the trunk on annotated episodes and a dictionary.
@@ -305,7 +299,6 @@ class _Listed:
 def train_trunk_on(
     request: TrunkRun, controls: TrunkControls = TrunkControls(), tell: Callable[[str], None] = lambda line: None
 ) -> TrainedRun:
-    """Train as asked; `tell` gets what is known before the first step."""
     config, progress = read_config(request.config, TrunkRunConfig, request.changes), request.reading.progress
     run = RunFolder(request.out)
     if request.start == "new":
@@ -544,8 +537,13 @@ class _Videos:
 
     def add(self, episode: Episode) -> None:
         """Use one video; whatever is wrong with it is its own trouble."""
-        marks = self.annotations.get(episode.video_id, [])
-        if reason := self._reason_against(episode):
+        marks, split = self.annotations.get(episode.video_id, []), self._options.split
+        reason = "its video has no subtitles" if episode.subtitles is None else ""
+        if is_forbidden(episode.rights, self._options.today):
+            reason = "its video may not be used for training"
+        if split and episode.split != split:
+            reason = f"its video is not in the split {split!r}"
+        if reason:
             self.left_out[reason] += len(marks)
             return
         try:
@@ -553,13 +551,6 @@ class _Videos:
         except InputError as error:
             self.left_out["its video or its subtitles cannot be used"] += len(marks)
             self.problems.append(error.notice())
-
-    def _reason_against(self, episode: Episode) -> str:
-        if self._options.split and episode.split != self._options.split:
-            return f"its video is not in the split {self._options.split!r}"
-        if is_forbidden(episode.rights, self._options.today):
-            return "its video may not be used for training"
-        return "its video has no subtitles" if episode.subtitles is None else ""
 
     def _add(self, episode: Episode, marks: list[TimedAnnotation]) -> None:
         known = [mark for mark in marks if mark.word in self._vocabulary]

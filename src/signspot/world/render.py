@@ -218,7 +218,12 @@ def write_preview(world: World, folder: Path) -> tuple[Path, ...]:
     pairs = [(first[a], first[b]) for a, b in world.lexicon.minimal_pairs if a in first and b in first]
     sheets = {
         "entries.png": [_row(world, entry, entry.entry_id) for entry in some],
-        "minimal-pairs.png": [row for pair in pairs[:_PAIRS] for row in _pair(world, pair)],
+        # Both by one signer, so that nothing else differs.
+        "minimal-pairs.png": [
+            _row(world, replace(entry, signer=pair[0].signer), f"{mark} {entry.entry_id}")
+            for pair in pairs[:_PAIRS]
+            for entry, mark in zip(pair, ("/", "\\"), strict=True)
+        ],
     }
     written = []
     for name, rows in sheets.items():
@@ -232,12 +237,6 @@ def write_preview(world: World, folder: Path) -> tuple[Path, ...]:
     written.append(_moving(_preview_frames(clip, None), folder / "dictionary.gif"))
     written.append(_moving(_preview_frames(episode, Broadcast(world.seed), _EPISODE_FRAMES), folder / "continuous.gif"))
     return tuple(written)
-
-
-def _pair(world: World, pair: tuple[Entry, Entry]) -> Iterator[SheetRow]:
-    """Both by one signer, so that nothing else differs."""
-    for entry, mark in zip(pair, ("/", "\\"), strict=True):
-        yield _row(world, replace(entry, signer=pair[0].signer), f"{mark} {entry.entry_id}")
 
 
 def _row(world: World, entry: Entry, title: str) -> SheetRow:

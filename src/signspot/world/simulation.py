@@ -123,7 +123,17 @@ class World:
         rng = chance(self.seed, "episode", episode_id)
         n_signers = self.preset.n_test_signers if split == "test" else self.preset.n_train_signers
         signer = self.signer(f"{split}-{int(number) % n_signers:03}")
-        return perform_episode(episode_id, self._newsroom(rng), signer, self.preset.subtitles_per_episode, rng)
+        weights = 1 / (np.arange(len(self.lemmas)) + 20.0) ** _ZIPF
+        weights *= np.exp(rng.normal(0, _TOPICS, len(weights)))
+        tested = [i for i, lemma in enumerate(self.lemmas) if lemma.word in self.test_words]
+        newsroom = Newsroom(
+            lexicon=self.lexicon,
+            words=Pool.of(self.lemmas, weights),
+            annotated=frozenset(self.annotated_words),
+            targets=Pool.of([self.lemmas[i] for i in tested], np.sqrt(weights[tested])),
+            difficulty=self.preset.difficulty,
+        )
+        return perform_episode(episode_id, newsroom, signer, self.preset.subtitles_per_episode, rng)
 
     def perform_episodes(self, split: str) -> Iterator[EpisodePerformance]:
         return (self.perform_episode(episode_id) for episode_id in self.episodes(split))
@@ -131,18 +141,6 @@ class World:
     def detected(self, performance: Performance, name: str) -> FloatArray:
         """The landmarks (n_frames, 258) of an entry or episode, by its id, as a detector gives them."""
         return _as_detected(performance.points, self.preset.difficulty, chance(self.seed, "detector", name))
-
-    def _newsroom(self, rng: np.random.Generator) -> Newsroom:
-        weights = 1 / (np.arange(len(self.lemmas)) + 20.0) ** _ZIPF
-        weights *= np.exp(rng.normal(0, _TOPICS, len(weights)))
-        tested = [i for i, lemma in enumerate(self.lemmas) if lemma.word in self.test_words]
-        return Newsroom(
-            lexicon=self.lexicon,
-            words=Pool.of(self.lemmas, weights),
-            annotated=frozenset(self.annotated_words),
-            targets=Pool.of([self.lemmas[i] for i in tested], np.sqrt(weights[tested])),
-            difficulty=self.preset.difficulty,
-        )
 
 
 # Landmarks as a detector would give them: shaking, with hands lost where they are fast.
