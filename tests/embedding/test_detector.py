@@ -10,7 +10,7 @@ import pytest
 from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import Pixels
 from signspot.embedding import detector as landmark_process
-from signspot.embedding.detector import LandmarkDetector, detector_name, find_landmarks
+from signspot.embedding.detector import _LandmarkDetector, detector_name, find_landmarks
 from signspot.errors import EnvironmentProblem, MissingExtra, VideoError
 from signspot.media.reader import VideoReader
 from tests.media.stand_in_detector import coloured_video, install
@@ -117,12 +117,12 @@ def test_a_detector_that_cannot_start_is_one_line(tmp_path: Path, monkeypatch: p
     install(tmp_path / "packages", monkeypatch)
     (tmp_path / "packages" / "mediapipe" / "python" / "solutions" / "holistic.py").write_text("import no_such_thing")
     with pytest.raises(EnvironmentProblem, match=r"could not start \(ModuleNotFoundError: No module named"):
-        LandmarkDetector(tmp_path / "clip.mp4")
+        _LandmarkDetector(tmp_path / "clip.mp4")
 
 
 def test_a_detector_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "packages", monkeypatch, "time.sleep(1000)")
-    with LandmarkDetector(tmp_path / "clip.mp4") as detector:
+    with _LandmarkDetector(tmp_path / "clip.mp4") as detector:
         monkeypatch.setattr(landmark_process, "_PATIENCE_MS", 300)
         detector.show(np.zeros((8, 8, 3), np.uint8))
         with pytest.raises(VideoError, match="made no progress"):

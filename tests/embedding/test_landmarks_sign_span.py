@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from signspot.domain.time import FrameSpan
-from signspot.embedding.landmarks import has_raised_hand, points_at, sign_span, sign_window, signing_span
+from signspot.embedding.landmarks import _has_raised_hand, points_at, sign_span, sign_window, signing_span
 
 LEFT, RIGHT = slice(132, 195), slice(195, 258)
 
@@ -126,15 +126,15 @@ def test_what_is_no_number_was_not_found() -> None:
     points = resting(60, slice(20, 40))
     span = sign_span(points)
     points[5, 44], points[30, 140], points[33, 200] = np.nan, np.inf, np.nan
-    assert sign_span(points) == span and has_raised_hand(points)
+    assert sign_span(points) == span and _has_raised_hand(points)
     assert sign_span(np.full((20, 258), np.nan, np.float32)) == FrameSpan(0, 20)
 
 
 def test_a_hand_is_raised_where_it_is_found_above_the_belly() -> None:
     held = np.repeat(resting(1, slice(0, 0), low=0.3), 20, axis=0)  # at the ear, without moving
-    assert has_raised_hand(held)
+    assert _has_raised_hand(held)
     held[4:, 132:] = 0  # a wrist alone may be a guess of the detector
-    assert not has_raised_hand(held)
-    assert not has_raised_hand(resting(40, slice(0, 0)))  # before the belly
-    assert not has_raised_hand(signer(40, slice(0, 0)))  # hanging
-    assert not has_raised_hand(np.zeros((40, 258), np.float32))
+    assert not _has_raised_hand(held)
+    assert not _has_raised_hand(resting(40, slice(0, 0)))  # before the belly
+    assert not _has_raised_hand(signer(40, slice(0, 0)))  # hanging
+    assert not _has_raised_hand(np.zeros((40, 258), np.float32))

@@ -12,7 +12,7 @@ from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import POSE_NUMBERS, LandmarkTrack, SignerLandmarks
 from signspot.domain.words import Word
 from signspot.embedding.entries import embed_gallery
-from signspot.embedding.landmarks import HANDS_OUT, NO_HANDS, NOBODY, LandmarkModel, doubts_of
+from signspot.embedding.landmarks import HANDS_OUT, NO_HANDS, NOBODY, LandmarkModel, _doubts_of
 from signspot.embedding.model import Model, Reading
 from signspot.embedding.zoo import load_model
 from signspot.errors import VideoError
@@ -91,22 +91,22 @@ def signing(n_frames: int = 40) -> np.ndarray[tuple[int, ...], np.dtype[np.float
 def test_hands_that_leave_the_picture_or_are_not_found_raise_a_doubt() -> None:
     whole = FrameSpan(0, 40)
     fine = signing()
-    assert doubts_of(landmarks(fine).track, whole) == ()
+    assert _doubts_of(landmarks(fine).track, whole) == ()
     out = signing()
     out[:, :POSE_NUMBERS].reshape(40, 33, 4)[:, 15:17, 1] += 0.6
-    assert doubts_of(landmarks(out).track, whole) == (HANDS_OUT,)
+    assert _doubts_of(landmarks(out).track, whole) == (HANDS_OUT,)
     one = signing()
     one[:, :POSE_NUMBERS].reshape(40, 33, 4)[:, 15, 1] += 0.6
-    assert doubts_of(landmarks(one).track, whole) == (), "one-handed signs leave the other hand below the picture"
+    assert _doubts_of(landmarks(one).track, whole) == (), "one-handed signs leave the other hand below the picture"
     lost = signing()
     lost[:25, POSE_NUMBERS:] = 0
-    assert doubts_of(landmarks(lost).track, whole) == (NO_HANDS,)
+    assert _doubts_of(landmarks(lost).track, whole) == (NO_HANDS,)
 
 
 def test_a_hand_that_is_raised_for_long_may_show_several_signs() -> None:
     track = landmarks(signing(110)).track
-    assert doubts_of(track, FrameSpan(0, 100)) == ()
-    (doubt,) = doubts_of(track, FrameSpan(0, 110))
+    assert _doubts_of(track, FrameSpan(0, 100)) == ()
+    (doubt,) = _doubts_of(track, FrameSpan(0, 110))
     assert "4.4 s" in doubt and "signspot spot" in doubt
 
 

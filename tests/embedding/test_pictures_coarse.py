@@ -13,7 +13,7 @@ from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, WindowGrid
 from signspot.embedding.model import Reading
 from signspot.embedding.pictures import (
     ColourModel,
-    chosen_windows,
+    _chosen_windows,
     embed_near,
     embed_video,
     nearest_of,
@@ -119,7 +119,7 @@ def test_the_best_coarse_window_is_always_looked_at(cosines: list[float], stride
 def test_chosen_windows_are_the_ones_asked_for(n_frames: int, data: st.DataObject) -> None:
     starts = sorted(data.draw(st.sets(st.integers(0, n_frames - 16), min_size=1)))
     frames = [np.full((1, 1, 3), number, np.uint8) for number in range(n_frames)]
-    batches = list(chosen_windows(iter(frames), np.array(starts)))
+    batches = list(_chosen_windows(iter(frames), np.array(starts)))
     windows = [clip[:, 0, 0, 0].tolist() for batch in batches for clip in batch]
     assert windows == [list(range(start, start + 16)) for start in starts]
 

@@ -19,8 +19,8 @@ from signspot.embedding.pictures import (
     ClipNetwork,
     ColourModel,
     PictureModel,
+    _entry_clips,
     embed_video,
-    entry_clips,
     window_batches,
 )
 from signspot.errors import VideoError
@@ -107,7 +107,7 @@ def test_a_clip_has_the_same_vector_under_any_name(tmp_path: Path) -> None:
 def test_an_entry_without_a_video_says_so() -> None:
     entry = Entry(entry_id="a", word=Word("apple"))
     with pytest.raises(VideoError, match="the dictionary has no video for this entry"):
-        entry_clips(entry, COLOUR.network.frame_shape)
+        _entry_clips(entry, COLOUR.network.frame_shape)
     for file in (None, Path("no such folder/features.safetensors")):
         with pytest.raises(VideoError, match="a: has neither a clip nor a stored vector"):
             COLOUR.entry(replace(entry, features=file), HERE)

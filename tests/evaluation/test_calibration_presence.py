@@ -17,10 +17,10 @@ from signspot.evaluation.calibration import (
     Calibration,
     PresenceFit,
     _fit_isotonic,
+    _probabilities,
     absence_of,
     fit_logistic,
     fit_presence,
-    probabilities,
     reliability,
 )
 
@@ -29,7 +29,7 @@ def examples(n: int = 4000, seed: int = 0) -> tuple[Floats, Bools]:
     """Evidence whose log odds of being right are known: 3 x - 2 y - 1."""
     rng = np.random.default_rng(seed)
     columns = np.c_[rng.normal(0.3, 0.5, n), rng.normal(0, 1, n), np.full(n, 7.0), rng.integers(0, 2, n)]
-    return columns, rng.random(n) < probabilities(3 * columns[:, 0] - 2 * columns[:, 1] - 1)
+    return columns, rng.random(n) < _probabilities(3 * columns[:, 0] - 2 * columns[:, 1] - 1)
 
 
 def test_the_logistic_fit_is_that_of_scikit_learn() -> None:
@@ -46,7 +46,7 @@ def test_the_logistic_fit_is_that_of_scikit_learn() -> None:
 def test_classes_that_never_overlap_give_finite_weights() -> None:
     columns = np.r_[np.full((100, 4), -1.0), np.full((100, 4), 1.0)]
     fit = fit_logistic(columns, np.arange(200) >= 100)
-    sure = probabilities(fit.log_odds(columns))
+    sure = _probabilities(fit.log_odds(columns))
     assert sure[0] < 0.05
     assert sure[-1] > 0.95
 
@@ -81,7 +81,7 @@ def test_an_isotonic_fit_repairs_log_odds_that_promise_too_much() -> None:
     too_sure = 4 * fit_logistic(columns, right).log_odds(columns)
     fit = _fit_isotonic(too_sure, right)
     repaired = np.interp(too_sure, fit.log_odds, fit.probability)
-    assert reliability(probabilities(too_sure), right).expected_error > 0.05
+    assert reliability(_probabilities(too_sure), right).expected_error > 0.05
     assert reliability(repaired, right).expected_error < 0.02
 
 

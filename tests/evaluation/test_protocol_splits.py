@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from signspot.errors import InputError
-from signspot.evaluation.protocol import draw_unseen_words, limited_to
+from signspot.evaluation.protocol import _limited_to, draw_unseen_words
 from tests.evaluation.embedded import random_gallery
 
 
@@ -33,6 +33,6 @@ def test_more_words_than_there_are_cannot_be_drawn() -> None:
 
 def test_a_limited_gallery_keeps_the_order() -> None:
     gallery = random_gallery(np.random.default_rng(2), np.array([5, 1, 5, 3]))
-    limited = limited_to(gallery, np.array([3, 5]))
+    limited = _limited_to(gallery, np.array([3, 5]))
     assert limited.words.tolist() == [5, 5, 3]
     assert np.array_equal(limited.vectors, gallery.vectors[[0, 2, 3]])

@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from signspot.errors import EnvironmentProblem, InputError
-from signspot.files.download import DOWNLOADS, FetchPolicy, fetch
+from signspot.files.download import DOWNLOADS, _FetchPolicy, fetch
 
 CONTENT = bytes(range(256)) * 2000  # 512,000 bytes
-HASTY = FetchPolicy(attempts=3, backoff_seconds=0.01, timeout_seconds=0.5)
+HASTY = _FetchPolicy(attempts=3, backoff_seconds=0.01, timeout_seconds=0.5)
 FILE = "mlp.pth.tar"
 
 
@@ -147,10 +147,10 @@ def test_a_part_the_server_cannot_continue_is_dropped(server: Server, tmp_path: 
 def test_a_wrong_part_is_dropped(server: Server, tmp_path: Path) -> None:
     server.cuts, server.headers = [100_000, -1], {}
     with pytest.raises(EnvironmentProblem):
-        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1))
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=_FetchPolicy(attempts=1))
     server.headers = {"Content-Range": "bytes 5-511999/512000"}
     with pytest.raises(EnvironmentProblem, match="another part of the file"):
-        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1))
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=_FetchPolicy(attempts=1))
     server.headers = {}
     assert fetch("bsldict-mlp", tmp_path, base_url=server.url).read_bytes() == CONTENT
 
@@ -237,10 +237,10 @@ def test_a_silent_and_a_dripping_server_are_given_up_on(server: Server, tmp_path
     server.pause_seconds = 2
     started = time.monotonic()
     with pytest.raises(EnvironmentProblem, match="timed out"):
-        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=FetchPolicy(attempts=1, timeout_seconds=0.3))
+        fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=_FetchPolicy(attempts=1, timeout_seconds=0.3))
     assert time.monotonic() - started < 2
     server.pause_seconds = 0.2
-    slow = FetchPolicy(attempts=1, timeout_seconds=0.5, slowest_bytes_per_second=10_000_000)
+    slow = _FetchPolicy(attempts=1, timeout_seconds=0.5, slowest_bytes_per_second=10_000_000)
     with pytest.raises(EnvironmentProblem, match="the server is too slow"):
         fetch("bsldict-mlp", tmp_path, base_url=server.url, policy=slow)
 

@@ -12,7 +12,7 @@ from lxml import etree
 from signspot.domain.results import Presence, Provenance, Spotting
 from signspot.domain.time import Millis, MillisSpan
 from signspot.domain.words import Word
-from signspot.formats.vocabularies import ExternalVocabulary, LocalGloss, VocabularyItem
+from signspot.formats.vocabularies import ExternalVocabulary, VocabularyItem, _LocalGloss
 
 SCHEMAS = Path("/work/shared/data/eaf_schema")
 VERSIONS = ("2.7", "2.8", "3.0")
@@ -319,7 +319,7 @@ def make_vocabulary(seed: int) -> ExternalVocabulary | None:
     if rng.random() < 0.4:
         return None
     items = tuple(
-        VocabularyItem(type_id=type_id, glosses=(LocalGloss("lang0", f"GLOSS-{type_id}"),), vocabulary=cv)
+        VocabularyItem(type_id=type_id, glosses=(_LocalGloss("lang0", f"GLOSS-{type_id}"),), vocabulary=cv)
         for cv in ("BSL", "cv 0 haus")
         for type_id in ("7", "cveid0", "x y")
         if rng.random() < 0.7

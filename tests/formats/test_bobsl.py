@@ -15,7 +15,7 @@ from signspot.formats.bobsl import (
     OffsetRule,
     ReleasedCorpus,
     SplitAnnotations,
-    read_released,
+    _read_released,
     write_bobsl_spottings,
 )
 from signspot.stores.corpus import TimedAnnotation
@@ -32,7 +32,7 @@ SPOTTINGS = {
 
 
 def read_bobsl_spottings(path: Path, source: str, rule: OffsetRule | None = None) -> SplitAnnotations:
-    return read_released(ReleasedCorpus(annotations=path, source=source, rule=rule))
+    return _read_released(ReleasedCorpus(annotations=path, source=source, rule=rule))
 
 
 def write(tmp_path: Path, content: object) -> Path:

@@ -16,10 +16,10 @@ from signspot.formats.bobsl import (
     ReleasedCorpus,
     SplitAnnotations,
     _read_bsl1k_subtitles,
+    _read_released,
     _read_splits,
     _read_vocabulary,
     import_corpus,
-    read_released,
 )
 from signspot.stores.corpus import read_corpus
 from signspot.text.subtitles import read_subtitles
@@ -64,7 +64,7 @@ def read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read_annotations(path: Path) -> SplitAnnotations:
-    return read_released(ReleasedCorpus(annotations=path, source="mouthing"))
+    return _read_released(ReleasedCorpus(annotations=path, source="mouthing"))
 
 
 def span(start: int, stop: int) -> MillisSpan:

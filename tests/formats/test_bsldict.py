@@ -16,9 +16,9 @@ from signspot.domain.words import Word
 from signspot.errors import DictionaryError, FormatError, InputError, OutputExists, SignspotError
 from signspot.formats import bsldict
 from signspot.formats.bsldict import (
-    ClipFacts,
-    ImportedDictionary,
-    ReleasedWord,
+    _ClipFacts,
+    _ImportedDictionary,
+    _ReleasedWord,
     import_bsldict,
     read_bsldict_records,
     sign_synonyms,
@@ -31,18 +31,18 @@ from tests.formats.spottings import mutants
 FILES = {"dictionary.json", "features.safetensors", "bsldict.json"}
 
 
-def imported(tmp_path: Path, tree: object, **options: object) -> ImportedDictionary:
+def imported(tmp_path: Path, tree: object, **options: object) -> _ImportedDictionary:
     return import_bsldict(write_pickle(tree, tmp_path / "bsldict_v1.pkl"), tmp_path / "bsldict", **options)  # type: ignore[arg-type]
 
 
-Import = Callable[..., ImportedDictionary]
+Import = Callable[..., _ImportedDictionary]
 
 
 @pytest.fixture
 def import_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
     """Imports what the process that reads pickles would give: starting it for every table row would take minutes."""
 
-    def run(tree: object, **options: object) -> ImportedDictionary:
+    def run(tree: object, **options: object) -> _ImportedDictionary:
         monkeypatch.setattr(bsldict, "read_metadata", lambda _: tree)
         return import_bsldict(tmp_path / "bsldict_v1.pkl", tmp_path / "bsldict", **options)  # type: ignore[arg-type]
 
@@ -55,7 +55,7 @@ def with_video(column: str, row: int, value: object) -> dict[str, object]:
     return tree
 
 
-def said(result: ImportedDictionary) -> str:
+def said(result: _ImportedDictionary) -> str:
     return "\n".join(map(str, result.problems))
 
 
@@ -118,8 +118,8 @@ def test_everything_else_is_kept_in_typed_records(tmp_path: Path) -> None:
     boxes = {entry.box for entry in read_dictionary(tmp_path / "bsldict").dictionary}
     assert boxes == {SignerBox(left=0.2, top=0.1, right=0.75, bottom=0.9)}
     assert record.trim == FrameSpan(5, 61)  # the release counts frame 60 in
-    assert record.original == record.resampled == ClipFacts(70, 360, 640, 2.8, 25.0)
-    assert read.words[3] == ReleasedWord("one-hundred", 3, "one hundred") and len(read.words) == len(WORDS)
+    assert record.original == record.resampled == _ClipFacts(70, 360, 640, 2.8, 25.0)
+    assert read.words[3] == _ReleasedWord("one-hundred", 3, "one hundred") and len(read.words) == len(WORDS)
 
 
 def test_similar_words_are_synonyms_in_both_directions(tmp_path: Path, import_tree: Import) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from signspot.domain.words import Word
 from signspot.errors import FormatError
-from signspot.formats.vocabularies import LocalGloss, file_url, read_ecv
+from signspot.formats.vocabularies import _LocalGloss, file_url, read_ecv
 
 SIGNBANK = """<?xml version="1.0" ?>
 <CV_RESOURCE AUTHOR="" DATE="2024-01-01T00:00:00+00:00" VERSION="0.2">
@@ -46,7 +46,7 @@ def test_a_signbank_export_is_read_with_all_lists_and_languages(tmp_path: Path) 
     vocabulary = read_ecv(write(tmp_path, SIGNBANK))
     first, second, other = vocabulary.items
     assert (first.type_id, first.vocabulary) == ("101", "NGT-Signbank-lexicon")
-    assert first.glosses == (LocalGloss("nld", "HUIS-A"), LocalGloss("eng", "HOUSE-A"))
+    assert first.glosses == (_LocalGloss("nld", "HUIS-A"), _LocalGloss("eng", "HOUSE-A"))
     assert (first.description, first.external_ref) == ("een huis", "https://bank.org/gloss/101")
     assert (first.gloss(), first.gloss("eng"), second.gloss("eng")) == ("HUIS-A", "HOUSE-A", "HUIS-B")
     assert (other.type_id, other.vocabulary) == ("101", "second")

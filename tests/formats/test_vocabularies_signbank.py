@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.words import Word
 from signspot.errors import FormatError
-from signspot.formats.vocabularies import LocalGloss, read_signbank
+from signspot.formats.vocabularies import _LocalGloss, read_signbank
 
 TABLE = (
     '"Signbank ID","Dataset","Lemma ID Gloss (Dutch)","Annotation ID Gloss (Dutch)","Annotation ID Gloss (English)",'
@@ -31,9 +31,9 @@ def test_rows_become_types_keyed_by_signbank_id(tmp_path: Path) -> None:
     vocabulary = read(tmp_path, TABLE)
     first, second = vocabulary.items
     assert (first.type_id, first.vocabulary) == ("101", "NGT")
-    assert first.glosses == (LocalGloss("Dutch", "HUIS-A"), LocalGloss("English", "HOUSE-A"))
+    assert first.glosses == (_LocalGloss("Dutch", "HUIS-A"), _LocalGloss("English", "HOUSE-A"))
     assert first.description == "Dutch: 1. huis, woning; English: 1. house"
-    assert second.glosses == (LocalGloss("Dutch", "HUIS-B"),)
+    assert second.glosses == (_LocalGloss("Dutch", "HUIS-B"),)
     assert [item.type_id for item in vocabulary.items_for(Word("huis"))] == ["101", "102"]
     assert (vocabulary.url, vocabulary.warnings) == ("", ())
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.words import Word, normalise
 from signspot.errors import FormatError
-from signspot.formats.vocabularies import ExternalVocabulary, LocalGloss, VocabularyItem, with_type_ids
+from signspot.formats.vocabularies import ExternalVocabulary, VocabularyItem, _LocalGloss, with_type_ids
 
 
 def vocabulary(*glosses: str, language: str = "eng") -> ExternalVocabulary:
     """Types whose id is their gloss."""
     return ExternalVocabulary(
-        "x.ecv", tuple(VocabularyItem(type_id=g, glosses=(LocalGloss(language, g),)) for g in glosses)
+        "x.ecv", tuple(VocabularyItem(type_id=g, glosses=(_LocalGloss(language, g),)) for g in glosses)
     )
 
 
@@ -100,7 +100,7 @@ def test_nothing_else_of_a_dictionary_changes() -> None:
 def two_lists() -> ExternalVocabulary:
     """Lists that both count from 1: only `tree` and `7` are without doubt."""
     entries = (("nouns", "1", "TREE"), ("nouns", "2", "HOUSE"), ("mouth", "1", "house"), ("mouth", "7", "open"))
-    items = (VocabularyItem(type_id=i, glosses=(LocalGloss("eng", g),), vocabulary=cv) for cv, i, g in entries)
+    items = (VocabularyItem(type_id=i, glosses=(_LocalGloss("eng", g),), vocabulary=cv) for cv, i, g in entries)
     return ExternalVocabulary("x.ecv", tuple(items), "file:///x.ecv")
 
 

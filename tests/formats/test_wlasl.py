@@ -12,7 +12,7 @@ from signspot.cli import main as cli
 from signspot.domain.recordings import Signer, SignerBox
 from signspot.domain.words import Word
 from signspot.errors import DictionaryError, FormatError, OutputExists, SignspotError
-from signspot.formats.wlasl import Box, ClipRecord, import_msasl, import_wlasl
+from signspot.formats.wlasl import Box, _ClipRecord, import_msasl, import_wlasl
 from signspot.stores.dictionary import read_dictionary
 from tests.formats.spottings import mutants, write_mutant
 
@@ -115,7 +115,7 @@ def test_msasl_becomes_a_dictionary_like_any_other(tmp_path: Path, clips: Path) 
     assert (entry.entry_id, entry.word, entry.signer) == ("C37R_Ix8-qs_315_398", "match", Signer("0"))
     assert entry.video == clips / "C37R_Ix8-qs_000010_000013.mp4"
     (record,) = result.records
-    assert record == ClipRecord(
+    assert record == _ClipRecord(
         entry_id="C37R_Ix8-qs_315_398",
         text="match",
         start=315,

@@ -14,7 +14,7 @@ from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import Floats
 from signspot.errors import MissingExtra
 from signspot.media import copies as faces
-from signspot.media.copies import FaceReader, face_groups, middle
+from signspot.media.copies import FaceReader, _middle, face_groups
 
 needs_sklearn = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="needs the extra 'faces'")
 needs_faces = pytest.mark.skipif(
@@ -65,8 +65,8 @@ def test_groups_are_the_same_when_there_are_too_many_for_one_table(monkeypatch: 
 
 def test_one_wrong_face_does_not_move_the_middle_far() -> None:
     right, wrong = np.zeros(128), np.ones(128)
-    assert (middle([right, wrong, right]) == right).all()
-    assert middle([]) is None
+    assert (_middle([right, wrong, right]) == right).all()
+    assert _middle([]) is None
 
 
 @pytest.mark.parametrize("missing", ["dlib", "sklearn.cluster"])

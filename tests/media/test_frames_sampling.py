@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.media.frames import MAX_SPEED, _clip_count, centred_clip, consecutive_clips, random_clips
+from signspot.media.frames import MAX_SPEED, _clip_count, _consecutive_clips, centred_clip, random_clips
 
 lengths = st.integers(1, 400)
 seeds = st.integers(0, 2**32 - 1)
@@ -38,25 +38,25 @@ def test_speed_is_at_most_four_and_at_most_what_fits(n_frames: int, seed: int) -
 @given(lengths, seeds)
 def test_same_seed_gives_the_same_clips(n_frames: int, seed: int) -> None:
     assert (random_clips(n_frames, rng(seed)) == random_clips(n_frames, rng(seed))).all()
-    assert (consecutive_clips(n_frames, rng(seed)) == consecutive_clips(n_frames, rng(seed))).all()
+    assert (_consecutive_clips(n_frames, rng(seed)) == _consecutive_clips(n_frames, rng(seed))).all()
 
 
 @given(st.integers(16, 400), seeds)
 def test_consecutive_clips_are_neighbouring_frames(n_frames: int, seed: int) -> None:
-    assert (np.diff(consecutive_clips(n_frames, rng(seed)), axis=1) == 1).all()
+    assert (np.diff(_consecutive_clips(n_frames, rng(seed)), axis=1) == 1).all()
 
 
 @given(st.integers(1, 15), seeds)
 def test_short_videos_repeat_their_last_frame(n_frames: int, seed: int) -> None:
     expected = [*range(n_frames), *[n_frames - 1] * (16 - n_frames)]
     assert random_clips(n_frames, rng(seed)).tolist() == [expected]
-    assert consecutive_clips(n_frames, rng(seed)).tolist() == [expected]
+    assert _consecutive_clips(n_frames, rng(seed)).tolist() == [expected]
     assert centred_clip(n_frames).tolist() == expected
 
 
 def test_every_start_is_equally_likely() -> None:
     chance = rng(0)
-    starts = np.concatenate([consecutive_clips(20, chance)[:, 0] for _ in range(5000)])
+    starts = np.concatenate([_consecutive_clips(20, chance)[:, 0] for _ in range(5000)])
     counts = np.bincount(starts)
     assert len(counts) == 5
     assert abs(counts - 1000).max() < 120

@@ -10,11 +10,11 @@ from PIL import Image
 
 from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import FrameShape, Pixels
-from signspot.media.frames import Augmentation, ClipAugmentation, Normalisation, cut_square, normalised, shape_frame
+from signspot.media.frames import Augmentation, Normalisation, _ClipAugmentation, cut_square, normalised, shape_frame
 from tests.domain.test_recordings_boxes import boxes
 
 sizes = st.integers(1, 40)
-UNCHANGED = ClipAugmentation(flip=False, colour=(1.0, 1.0, 1.0), scale=1.0, down=0.5, right=0.5, crop=20)
+UNCHANGED = _ClipAugmentation(flip=False, colour=(1.0, 1.0, 1.0), scale=1.0, down=0.5, right=0.5, crop=20)
 
 
 def noise(*shape: int, seed: int = 0) -> Pixels:
@@ -192,20 +192,20 @@ def test_a_draw_without_change_is_the_centre_crop() -> None:
 
 def test_flipping_mirrors_left_and_right() -> None:
     clip = noise(2, 20, 20, 3)
-    flipped = ClipAugmentation(flip=True, colour=(1, 1, 1), scale=1, down=0, right=0, crop=20)
+    flipped = _ClipAugmentation(flip=True, colour=(1, 1, 1), scale=1, down=0, right=0, crop=20)
     assert (flipped.apply(clip) == clip[:, :, ::-1]).all()
 
 
 def test_colour_is_multiplied_and_clamped_per_channel() -> None:
     clip = np.full((1, 20, 20, 3), 220, dtype=np.uint8)
-    brighter = ClipAugmentation(flip=False, colour=(1.2, 1.0, 0.8), scale=1, down=0, right=0, crop=20)
+    brighter = _ClipAugmentation(flip=False, colour=(1.2, 1.0, 0.8), scale=1, down=0, right=0, crop=20)
     assert brighter.apply(clip)[0, 0, 0].tolist() == [255, 220, 176]
 
 
 def test_the_crop_reaches_every_corner() -> None:
     clip = noise(1, 30, 40, 3)
     for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        corner = ClipAugmentation(flip=False, colour=(1, 1, 1), scale=1, down=down, right=right, crop=20)
+        corner = _ClipAugmentation(flip=False, colour=(1, 1, 1), scale=1, down=down, right=right, crop=20)
         assert (corner.apply(clip) == clip[:, 10 * down : 10 * down + 20, 20 * right : 20 * right + 20]).all()
 
 
@@ -215,7 +215,7 @@ def test_scaling_up_enlarges_what_is_seen() -> None:
     bright = [
         int(
             (
-                ClipAugmentation(flip=False, colour=(1, 1, 1), scale=scale, down=0.5, right=0.5, crop=36).apply(clip)
+                _ClipAugmentation(flip=False, colour=(1, 1, 1), scale=scale, down=0.5, right=0.5, crop=36).apply(clip)
             ).sum()
         )
         for scale in (0.9, 1.0, 1.1)
@@ -225,7 +225,7 @@ def test_scaling_up_enlarges_what_is_seen() -> None:
 
 def test_a_small_picture_is_enlarged_to_hold_the_crop() -> None:
     clip = noise(2, 18, 50, 3)
-    shrunk = ClipAugmentation(flip=False, colour=(1, 1, 1), scale=0.9, down=1, right=1, crop=20)
+    shrunk = _ClipAugmentation(flip=False, colour=(1, 1, 1), scale=0.9, down=1, right=1, crop=20)
     assert shrunk.apply(clip).shape == (2, 20, 20, 3)
 
 

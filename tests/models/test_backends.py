@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from signspot.embedding.zoo import load_model
 from signspot.errors import EnvironmentProblem, InputError, MissingExtra
-from signspot.models.backends import Backend, OpenVinoBackend, TorchBackend, _openvino, choose_backend
+from signspot.models.backends import Backend, TorchBackend, _openvino, _OpenVinoBackend, choose_backend
 
 HAS_OPENVINO = importlib.util.find_spec("openvino") is not None
 needs_openvino = pytest.mark.skipif(not HAS_OPENVINO, reason="openvino is not installed")
-BACKENDS = [TorchBackend(), pytest.param(OpenVinoBackend(threads=1), marks=needs_openvino)]
+BACKENDS = [TorchBackend(), pytest.param(_OpenVinoBackend(threads=1), marks=needs_openvino)]
 
 
 class Differences(nn.Module):
@@ -51,7 +51,7 @@ def test_a_program_computes_what_the_network_does_for_as_many_rows_or_fewer(back
 
 @needs_openvino
 def test_inputs_that_are_views_are_not_confused() -> None:
-    program = OpenVinoBackend(threads=1).compiled(Differences().eval(), examples(4))
+    program = _OpenVinoBackend(threads=1).compiled(Differences().eval(), examples(4))
     maps, offset = examples(8)
     whole = program(maps[::2].contiguous(), offset[::2].contiguous())[1].clone()
     np.testing.assert_array_equal(program(maps[::2], offset[::2])[1], whole)

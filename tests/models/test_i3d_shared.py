@@ -15,13 +15,13 @@ import torch
 
 from signspot.domain.tracks import CLIP_LENGTH, FrameShape, Pixels
 from signspot.media.reader import VideoReader
-from signspot.models.backends import Backend, OpenVinoBackend, TorchBackend
+from signspot.models.backends import Backend, TorchBackend, _OpenVinoBackend
 from signspot.models.embedders import VideoEmbedder
 from signspot.models.i3d_shared import _contexts, is_shareable, shared_vectors
 from tests.models.networks import embedder_of, moving_frames, relative_error, tiny_i3d, tiny_s3d
 
 needs_openvino = pytest.mark.skipif(not importlib.util.find_spec("openvino"), reason="openvino is not installed")
-BACKENDS = [TorchBackend(), pytest.param(OpenVinoBackend(threads=1), marks=needs_openvino)]
+BACKENDS = [TorchBackend(), pytest.param(_OpenVinoBackend(threads=1), marks=needs_openvino)]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from signspot.models.embedders import _LaterStages
 from signspot.models.i3d import Folded
-from signspot.models.i3d_shared import Windows, _InSpace, _TimeConvolution
+from signspot.models.i3d_shared import _InSpace, _TimeConvolution, _Windows
 from tests.embedding.test_pictures_extract import one_thread
 from tests.models.networks import tiny_i3d
 
@@ -73,5 +73,5 @@ def test_a_window_has_the_vector_that_the_network_gives(side: int) -> None:
     with torch.inference_mode():
         (expected,) = _LaterStages(trunk, "MaxPool3d_3a_3x3")(maps)
         parts = [part for place in maps.unbind(2) for part in in_space(place)]
-        (got,) = Windows(trunk)(*parts)
+        (got,) = _Windows(trunk)(*parts)
     torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)

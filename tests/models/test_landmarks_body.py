@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.models.landmarks import Part, body_of, bridged, in_body_coordinates, mirrored
+from signspot.models.landmarks import Part, _bridged, body_of, in_body_coordinates, mirrored
 from tests.models.signing import LEFT, POSE, RIGHT, moved, signing
 
 SIDES = ("left", "right")
@@ -121,7 +121,7 @@ def test_gaps_are_bridged_on_a_straight_line_and_ends_are_held(pattern: list[lis
     found = torch.tensor(pattern)
     values = torch.rand(len(pattern), 6)
     points = torch.where(found, values, 0.0)[..., None, None].expand(-1, -1, 2, 3)
-    whole = bridged(Part(points, found))
+    whole = _bridged(Part(points, found))
     for window, frames in enumerate(pattern):
         known = [frame for frame in range(6) if frames[frame]]
         assert whole.is_known[window].tolist() == [bool(known)] * 6

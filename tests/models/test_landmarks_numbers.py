@@ -11,10 +11,10 @@ from signspot.models.landmarks import (
     _SHAPE_NUMBERS,
     _frame_numbers,
     _FrameNumbers,
+    _motion,
     body_of,
     in_body_coordinates,
     mirrored,
-    motion,
 )
 from tests.models.signing import LEFT, RIGHT, signing
 
@@ -62,6 +62,6 @@ def test_where_a_hand_is_missing_the_wrist_of_the_pose_stands_in() -> None:
 
 def test_motion_is_five_times_the_step_from_the_frame_before() -> None:
     numbers = torch.randn(2, 5, 3)
-    moved = motion(numbers)
+    moved = _motion(numbers)
     assert not moved[:, 0].any()
     torch.testing.assert_close(moved[:, 1:].cumsum(1) / 5 + numbers[:, :1], numbers[:, 1:])

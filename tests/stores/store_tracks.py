@@ -12,7 +12,7 @@ import numpy as np
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, FloatArray, WindowGrid
 from signspot.errors import SignspotError
-from signspot.stores.features import EntryKey, FeatureStore, StoreOptions, open_store
+from signspot.stores.features import EntryKey, FeatureStore, _StoreOptions, open_store
 
 MODEL = "colour-1"
 
@@ -67,7 +67,7 @@ def write(store: FeatureStore, numbers: range, video_id: str) -> None:
 def main(task: str, folder: str, *rest: str) -> None:
     """Write tracks and say each number once it is stored, or hold the catalogue."""
     try:
-        with open_store(Path(folder), StoreOptions(patience_seconds=60)) as store:
+        with open_store(Path(folder), _StoreOptions(patience_seconds=60)) as store:
             say("ready")
             if task == "write":
                 write(store, range(*map(int, rest[:3])), rest[3] if len(rest) > 3 else "")

@@ -77,6 +77,6 @@ def test_a_clip_outside_the_folder_and_a_broken_table_are_refused_and_nothing_ch
         add_entries(folder, old, [new_entry(tmp_path)])
     assert table.read_text() == "word,file\napple,a.mp4\n"
     table.write_text('word,file\n"apple,a.mp4\n')
-    with pytest.raises(FormatError, match="is no table"):
+    with pytest.raises(FormatError, match="is not a table"):
         add_entries(folder, old, [new_entry(folder)])
     assert manifest_of(table) == table

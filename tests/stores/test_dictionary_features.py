@@ -10,8 +10,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from signspot.domain.recordings import Entry
-from signspot.domain.words import Word
 from signspot.errors import EnvironmentProblem, FormatError, InputError, OutputExists, SignspotError
 from signspot.stores.dictionary import (
     FEATURES_FILE,
@@ -49,12 +47,6 @@ def test_a_vector_is_found_by_the_id_of_its_entry() -> None:
     features = EntryFeatures(("a", "b", "c"), {"mlp": FeatureSet("m", vectors, np.array([True, False, True]))})
     np.testing.assert_array_equal(features.vector("mlp", "a"), [3, 4])  # type: ignore[arg-type]
     assert features.vector("mlp", "b") is None and features.vector("mlp", "unknown") is None
-    entries = [Entry(entry_id=name, word=Word("x")) for name in "cba"]
-    found = features.of_word("mlp", Word("x"), entries)
-    assert [entry.entry_id for entry in found.entries] == ["c", "a"]
-    np.testing.assert_allclose(found.vectors, [[0, 1], [0.6, 0.8]], rtol=1e-6)
-    nothing = features.of_word("mlp", Word("x"), entries[1:2])
-    assert nothing.vectors.shape == (0, 2) and nothing.entries == ()
 
 
 def test_features_that_disagree_with_their_entries_cannot_be_made() -> None:

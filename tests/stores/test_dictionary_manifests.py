@@ -222,7 +222,9 @@ def test_a_folder_without_clips_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DictionaryError, match=r"the first of 1 problems: .*1 with \.txt"):
         read_dictionary(tmp_path)
     for name in ("none", "a.txt", "x" * 5000, "a\0b"):
-        with pytest.raises(DictionaryError, match="is no dictionary" if name == "a.txt" else "no such file or folder"):
+        with pytest.raises(
+            DictionaryError, match="is not a dictionary" if name == "a.txt" else "no such file or folder"
+        ):
             read_dictionary(tmp_path / name)
     with pytest.raises(DictionaryError, match="no such file"):
         read_dictionary(tmp_path / "none.csv")
@@ -428,7 +430,7 @@ def test_a_manifest_is_preferred_and_the_other_is_mentioned(tmp_path: Path) -> N
         ({"version": 2}, "of version 2"),
         ({"version": True}, "of version True"),
         ({"entries": {}}, "'entries' is not a list"),
-        ({"name": 3}, "is no text"),
+        ({"name": 3}, "is not text"),
     ],
 )
 def test_a_manifest_of_another_kind_is_refused(change: dict[str, object], words: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signspot.errors import EnvironmentProblem
-from signspot.stores.features import BLOCK_ROWS, RowFile, row_blocks, sums_path
+from signspot.stores.features import BLOCK_ROWS, RowFile, _sums_path, row_blocks
 
 
 def some_rows(n_rows: int, dim: int = 3) -> np.ndarray:
@@ -50,7 +50,7 @@ def written(path: Path, n_rows: int = 5 * BLOCK_ROWS + 7) -> np.ndarray:
 def test_another_run_goes_on_after_sound_blocks(tmp_path: Path, cut: str, missing_bytes: int) -> None:
     path = tmp_path / "a.rows"
     expected = written(path)
-    damaged = path if cut == "rows" else sums_path(path)
+    damaged = path if cut == "rows" else _sums_path(path)
     damaged.write_bytes(damaged.read_bytes()[: max(0, damaged.stat().st_size - missing_bytes)])
     with RowFile(3, path=path) as rows:
         n_kept = len(rows)

@@ -30,14 +30,15 @@ from signspot.stores.features import (
     Kept,
     Remarks,
     StageVectors,
-    StoreOptions,
+    _encode_shard,
+    _pieces,
+    _StoreOptions,
     default_store_folder,
-    encode_shard,
     open_store,
 )
 from tests.stores.store_tracks import MODEL, entry_key, entry_vector, make_track, media, same
 
-IN_TWO_HOURS = StoreOptions(clock=lambda: time.time() + 7200)
+IN_TWO_HOURS = _StoreOptions(clock=lambda: time.time() + 7200)
 
 
 def shard_files(folder: Path) -> list[Path]:
@@ -199,13 +200,13 @@ def test_a_checksum_is_verified_once(tmp_path: Path) -> None:
 @given(track=tracks(), is_trunk=st.booleans())
 @settings(max_examples=40)
 def test_a_shard_is_what_the_safetensors_library_writes(track: EmbeddingTrack, is_trunk: bool) -> None:
-    shard = encode_shard(media(1), replace(track, unit_rows=not is_trunk), Remarks("", ('a "quoted" ü',)))
-    content = b"".join(shard.pieces())
+    stored, header = _encode_shard(media(1), replace(track, unit_rows=not is_trunk), Remarks("", ('a "quoted" ü',)))
+    content = b"".join(_pieces(header, track))
     card = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]["signspot"]
     assert ("unit_rows" in json.loads(card)) == is_trunk
     arrays = {"vectors": track.vectors.astype(np.float16), "times_ms": track.axis.times_ms.copy()}
     assert content == save(arrays, {"signspot": card})
-    assert (len(content), hashlib.sha256(content).hexdigest()) == (shard.stored.n_bytes, shard.stored.shard_sha256)
+    assert (len(content), hashlib.sha256(content).hexdigest()) == (stored.n_bytes, stored.shard_sha256)
 
 
 def test_what_is_computed_before_an_interruption_is_found_again(tmp_path: Path) -> None:
@@ -283,7 +284,7 @@ def test_unfinished_rows_are_removed_with_their_video_and_swept_when_old(tmp_pat
         assert {path.name[:64] for path in (tmp_path / "unfinished").iterdir()} == {media(2)}
     open_store(tmp_path, IN_TWO_HOURS).close()
     assert len(list((tmp_path / "unfinished").iterdir())) == 2
-    open_store(tmp_path, StoreOptions(clock=lambda: time.time() + 15 * 86400)).close()
+    open_store(tmp_path, _StoreOptions(clock=lambda: time.time() + 15 * 86400)).close()
     assert list((tmp_path / "unfinished").iterdir()) == []
 
 
@@ -692,7 +693,7 @@ def test_a_network_file_system_is_refused_unless_allowed(tmp_path: Path, monkeyp
     monkeypatch.setattr(store_module, "file_system_of", lambda folder: "nfs4")
     with pytest.raises(InputError, match=r"lies on a network file system \(nfs4\)"):
         open_store(tmp_path)
-    with open_store(tmp_path, StoreOptions(allow_network=True)) as store:
+    with open_store(tmp_path, _StoreOptions(allow_network=True)) as store:
         store.put(media(1), make_track(1))
         assert same(store.get(media(1), MODEL), make_track(1))
         assert not list(tmp_path.glob("*-wal"))

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from signspot.errors import EnvironmentProblem
-from signspot.stores.features import MIGRATIONS, Access, Catalogue, Remarks, StoredTrack, TrackKey
+from signspot.stores.features import MIGRATIONS, Remarks, StoredTrack, _Catalogue, _TrackKey
 from tests.stores.store_tracks import media
 
 STORED = StoredTrack(
-    key=TrackKey(media(1), "model"),
+    key=_TrackKey(media(1), "model"),
     video_id="video",
     n_windows=3,
     dim=4,
@@ -23,8 +23,8 @@ STORED = StoredTrack(
 )
 
 
-def opened(tmp_path: Path) -> Catalogue:
-    catalogue = Catalogue(tmp_path / "c.sqlite3", Access(patience_seconds=0.2))
+def opened(tmp_path: Path) -> _Catalogue:
+    catalogue = _Catalogue(tmp_path / "c.sqlite3", patience_seconds=0.2)
     if not catalogue.version:
         with catalogue.writing():
             catalogue.upgrade()
@@ -80,7 +80,7 @@ def test_readers_see_committed_rows_only(tmp_path: Path) -> None:
 
 
 def test_a_writer_waits_for_its_turn(tmp_path: Path) -> None:
-    one, other = opened(tmp_path), Catalogue(tmp_path / "c.sqlite3", Access(patience_seconds=30))
+    one, other = opened(tmp_path), _Catalogue(tmp_path / "c.sqlite3", patience_seconds=30)
 
     def hold(held: threading.Event) -> None:
         with one.writing():

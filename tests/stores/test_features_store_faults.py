@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 
 from signspot.errors import EnvironmentProblem
-from signspot.stores.features import StoreOptions, open_store
+from signspot.stores.features import _StoreOptions, open_store
 from tests.stores.store_tracks import MODEL, entry_key, entry_vector, make_track, media, same
 
 ROOT = Path(__file__).parents[2]
 WRITER = (sys.executable, "-m", "tests.stores.store_tracks")
-IN_TWO_HOURS = StoreOptions(clock=lambda: time.time() + 7200)
+IN_TWO_HOURS = _StoreOptions(clock=lambda: time.time() + 7200)
 ENVIRONMENT = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
 STRACE = (shutil.which("strace") or "", "-f", "-qq", "-y", "-s", "16")
 WRITING_CALLS = ("write", "pwrite64", "fsync", "fdatasync", "rename", "ftruncate")
@@ -134,7 +134,7 @@ def test_a_stopped_writer_is_named_and_does_not_block_readers(tmp_path: Path) ->
     with writer("hold", tmp_path) as process:
         assert [said(process), said(process)] == ["ready", "held"]
         process.send_signal(signal.SIGSTOP)
-        with open_store(tmp_path, StoreOptions(patience_seconds=0.3, clock=IN_TWO_HOURS.clock)) as store:
+        with open_store(tmp_path, _StoreOptions(patience_seconds=0.3, clock=IN_TWO_HOURS.clock)) as store:
             assert "left-over files could not be cleared" in store.warnings[0]
             assert same(store.get(media(1), MODEL), make_track(1))
             with pytest.raises(EnvironmentProblem, match=rf"is held by process {process.pid} on .+: wait for it"):

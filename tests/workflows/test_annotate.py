@@ -14,7 +14,7 @@ from signspot.domain.words import Synonyms, Word
 from signspot.embedding.model import Reading
 from signspot.errors import InputError
 from signspot.evaluation.overlap import SignSpan
-from signspot.formats.bobsl import ReleasedCorpus, read_released
+from signspot.formats.bobsl import ReleasedCorpus, _read_released
 from signspot.formats.challenge import read_challenge
 from signspot.spotting.peaks import spottings_at, window_near
 from signspot.workflows.annotate import Annotated, KnownWords, annotate, explained, known_words
@@ -156,7 +156,7 @@ def test_a_corpus_goes_out_in_the_layouts_of_bobsl_and_the_challenge(
     spottings, words = tuple(annotated), dictionary.vocabulary
     context = Context(classes={word: words.id_of(word) for word in words})
     Output.BOBSL.write(spottings, tmp_path / "b.json", context)
-    back = list(read_released(ReleasedCorpus(annotations=tmp_path / "b.json", source="dictionary")))
+    back = list(_read_released(ReleasedCorpus(annotations=tmp_path / "b.json", source="dictionary")))
     assert sorted((one.word, one.time_ms) for one in back) == sorted((s.word, s.span_ms.start) for s in spottings)
     Output.CHALLENGE.write(spottings, tmp_path / "c.json", context)
     spans = read_challenge(tmp_path / "c.json")

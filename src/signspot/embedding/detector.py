@@ -35,7 +35,7 @@ _LONGEST_SIDE = 1920  # pixels: larger pictures cost time and show no more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundLandmarks:
+class _FoundLandmarks:
     """The landmarks of a video and what was noticed while reading it."""
 
     signer: SignerLandmarks
@@ -44,16 +44,16 @@ class FoundLandmarks:
 
 def find_landmarks(
     path: Path, *, box: SignerBox | None = None, isolated: bool = True, progress: MediaProgress | None = None
-) -> FoundLandmarks:
+) -> _FoundLandmarks:
     """Find the signer's body and hands in every frame of a video, in fractions of the whole picture."""
-    with VideoReader(path, isolated=isolated) as reader, LandmarkDetector(path) as detector:
+    with VideoReader(path, isolated=isolated) as reader, _LandmarkDetector(path) as detector:
         area = _Area.of(box, reader.info.width, reader.info.height)
         points = [area.in_picture(row) for row in _answers(_reported(reader, progress), detector, area)]
         report, info = reader.report, reader.info
     if not points:
         raise VideoError(path, "holds no pictures", "give a video of somebody who signs")
     track = LandmarkTrack(path.stem, report.axis, np.stack(points))
-    return FoundLandmarks(SignerLandmarks(track, info.width, info.height), report)
+    return _FoundLandmarks(SignerLandmarks(track, info.width, info.height), report)
 
 
 def _reported(reader: VideoReader, progress: MediaProgress | None) -> Iterator[Frame]:
@@ -63,7 +63,7 @@ def _reported(reader: VideoReader, progress: MediaProgress | None) -> Iterator[F
             progress(frame.time_ms, reader.info.duration_ms)
 
 
-def _answers(frames: Iterable[Frame], detector: LandmarkDetector, area: _Area) -> Iterator[FloatArray]:
+def _answers(frames: Iterable[Frame], detector: _LandmarkDetector, area: _Area) -> Iterator[FloatArray]:
     """The landmarks (258,) of every frame; a picture that is held is looked at once."""
     shown: Pixels | None = None
     held = 0
@@ -134,7 +134,7 @@ def detector_name() -> str:
         raise MissingExtra.named("finding landmarks in video", "pose") from error
 
 
-class LandmarkDetector:
+class _LandmarkDetector:
     """Finds body and hands in the pictures of one video, in their order: it follows the signer from each to the next.
 
     `show` a picture, then take the `answer`; between the two the next picture can be read.

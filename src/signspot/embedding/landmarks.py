@@ -222,7 +222,7 @@ def sign_span(points: FloatArray) -> FrameSpan:
     return FrameSpan(raised.start + n_before, raised.stop - n_after)
 
 
-def has_raised_hand(points: FloatArray) -> bool:
+def _has_raised_hand(points: FloatArray) -> bool:
     """Whether a hand is found above where hands rest, for some frames: even if it is held still, it shows something."""
     signer = _Signer.of(points)
     return signer is not None and _is_above([signer.hand(side) for side in (0, 1)])
@@ -388,7 +388,7 @@ def landmarks_of(
     beside = landmark_file_of(video)
     if beside is not None:
         return VideoLandmarks(read_pose(beside, video.stem))
-    sha256, filed = media_sha256(video), filed_under(landmarks_name(video), box)
+    sha256, filed = media_sha256(video), filed_under(_landmarks_name(video), box)
     known = store.find(sha256, filed) if store is not None else None
     track = store.get(sha256, filed) if store is not None else None
     if track is not None and known is not None:
@@ -431,7 +431,7 @@ def strange_length(video: Path, landmarks: SignerLandmarks, *, isolated: bool) -
     return (f"{file.name}, whose landmarks are taken, {lengths}: if it is of another recording, remove or replace it",)
 
 
-def landmarks_name(video: Path) -> str:
+def _landmarks_name(video: Path) -> str:
     """What the landmarks of a video are filed under: the content of its .pose file, or else the detector."""
     beside = landmark_file_of(video)
     if beside is not None:
@@ -480,7 +480,7 @@ def _read_track(episode: Episode, made: RateRows, reading: Reading) -> VideoTrac
     Rows are rounded as on the disk also the first time, and without a store, so that answers never differ.
     """
     sha256, box = media_sha256(episode.video), reading.box or episode.box
-    name = f"{made.made.fingerprint} {landmarks_name(episode.video)}"
+    name = f"{made.made.fingerprint} {_landmarks_name(episode.video)}"
     filed = replace(made.made, fingerprint=filed_under(name, box))
     with reading.opened_store() as store:
         known = store.find(sha256, filed.fingerprint, reading.stride) if store is not None else None
@@ -571,7 +571,7 @@ class LandmarkModel:
         windows = None if faults else _sign_windows(signer, trim.kept, clip)
         vectors = np.zeros((0, self.dim), np.float32) if windows is None else self.network.embed(windows)
         drawn = tuple(skeletons(signer, trim.kept))
-        doubts = (*damage_of(clip, read.remarks), *doubts_of(signer.track, trim.kept))
+        doubts = (*damage_of(clip, read.remarks), *_doubts_of(signer.track, trim.kept))
         return RecordedSign(vectors, trim, drawn, faults, doubts)
 
     def without_still_ends(self, entry: Entry, reading: Reading) -> Entry:
@@ -579,12 +579,12 @@ class LandmarkModel:
         del reading
         return entry
 
-    def trunk(self) -> LandmarkTrunk:
+    def trunk(self) -> _LandmarkTrunk:
         """The vectors of 16-frame windows before the head."""
-        return LandmarkTrunk(self.network)
+        return _LandmarkTrunk(self.network)
 
 
-class LandmarkTrunk:
+class _LandmarkTrunk:
     """The first stage of a landmark model."""
 
     def __init__(self, network: LandmarkEmbedder) -> None:
@@ -647,7 +647,7 @@ def _faults(signer: SignerLandmarks, path: Path) -> tuple[str, ...]:
     faults = faults_of(trim_by_landmarks(signer.track, signer.aspect), path)
     if faults != (NO_MOTION,):
         return faults
-    return () if has_raised_hand(in_picture_heights(signer.track.points, signer.aspect)) else (NO_HAND,)
+    return () if _has_raised_hand(in_picture_heights(signer.track.points, signer.aspect)) else (NO_HAND,)
 
 
 def _signed(signer: SignerLandmarks) -> FrameSpan:
@@ -655,7 +655,7 @@ def _signed(signer: SignerLandmarks) -> FrameSpan:
     return sign_span(in_picture_heights(signer.track.points, signer.aspect))
 
 
-def doubts_of(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:
+def _doubts_of(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:
     """Why what is recognised may be wrong: it may be no single sign, or its hands cannot be seen."""
     seconds = len(kept) / FRAME_RATE
     long = f"a hand is raised for {seconds:.1f} s: if these are several signs, look for them with `signspot spot`"

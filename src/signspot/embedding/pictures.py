@@ -138,9 +138,9 @@ class PictureModel:
             reading.notify(Notice(str(entry.video), trim.remark))
         return replace(entry, kept=trim.kept if len(trim.kept) else None)
 
-    def trunk(self) -> PictureTrunk | None:
+    def trunk(self) -> _PictureTrunk | None:
         """The vectors that are kept."""
-        return PictureTrunk(self) if self.network.trunk_fingerprint else None
+        return _PictureTrunk(self) if self.network.trunk_fingerprint else None
 
     def _entry_means(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
         """(n_views, trunk_dim) the mean of the trunk's vectors of all clips of an entry, or the stored one."""
@@ -152,7 +152,7 @@ class PictureModel:
                 raise InputError(entry.entry_id, what, "use --model with the model that made it, such as bsldict")
             return np.repeat(stored[None], len(_transforms(views)), axis=0)
         refuse_landmark_file(entry.video, self.name)
-        return _means(entry_clips(entry, network.frame_shape, reading), network, views)
+        return _means(_entry_clips(entry, network.frame_shape, reading), network, views)
 
     def _kept(self, episode: Episode, reading: Reading, store: FeatureStore | None) -> VideoTrack:
         """The track that the store keeps: of the trunk where it can be had, else of the whole network."""
@@ -181,7 +181,7 @@ class PictureModel:
         return StageVectors(network.fingerprint, network.dim)
 
     def _box(self, recording: Episode | Entry, reading: Reading) -> SignerBox | None:
-        return seen_box(recording, self.network.frame_shape, reading.box)
+        return _seen_box(recording, self.network.frame_shape, reading.box)
 
     def _is_stored(self, episode: Episode, reading: Reading, store: FeatureStore | None) -> bool:
         filed = filed_under(self._made().fingerprint, self._box(episode, reading))
@@ -204,7 +204,7 @@ class PictureModel:
         return VideoTrack(found.track, media_sha256(episode.video), remarks, "", box=self._box(episode, reading))
 
 
-class PictureTrunk:
+class _PictureTrunk:
     """The first stage of a picture model."""
 
     def __init__(self, model: PictureModel) -> None:
@@ -236,7 +236,7 @@ class Extraction:
     report: ReadReport
 
 
-def seen_box(recording: Episode | Entry, shape: FrameShape, asked: SignerBox | None = None) -> SignerBox | None:
+def _seen_box(recording: Episode | Entry, shape: FrameShape, asked: SignerBox | None = None) -> SignerBox | None:
     """The part of its pictures that a model looks at: what was asked for, else what it was trained to see."""
     return asked or (recording.box if shape.signer_box else None)
 
@@ -259,7 +259,7 @@ def embed_video(
     if rows is None:
         with RowFile(network.dim if is_final else network.trunk_dim) as temporary:
             return embed_video(episode, network, reading, stage=stage, rows=temporary, progress=progress)
-    box = seen_box(episode, network.frame_shape, reading.box)
+    box = _seen_box(episode, network.frame_shape, reading.box)
     with VideoReader(episode.video, shape=network.frame_shape, box=box, isolated=reading.isolated) as reader:
         # The windows that are left are those of the frames that are left.
         frames = islice(_reported(reader, progress), len(rows) * reading.stride, None)
@@ -274,7 +274,7 @@ def embed_video(
     return Extraction(track, report)
 
 
-def entry_clips(entry: Entry, shape: FrameShape, reading: Reading = Reading()) -> Pixels:
+def _entry_clips(entry: Entry, shape: FrameShape, reading: Reading = Reading()) -> Pixels:
     """(n, 16, H, W, 3): clips of a dictionary video at random speed and shift (Paper 3.2).
 
     The draw depends on the seed and the content of the video only, so an entry has the same vector in every run, in
@@ -282,7 +282,7 @@ def entry_clips(entry: Entry, shape: FrameShape, reading: Reading = Reading()) -
     """
     if entry.video is None:
         raise VideoError(entry.entry_id, "the dictionary has no video for this entry", "add the clip, or remove it")
-    box = seen_box(entry, shape)
+    box = _seen_box(entry, shape)
     with VideoReader(entry.video, shape=shape, box=box, isolated=reading.isolated) as reader:
         frames = [frame.pixels for frame, _ in zip(reader, range(LONGEST_ENTRY_FRAMES + 1), strict=False)]
     if len(frames) > LONGEST_ENTRY_FRAMES:
@@ -495,10 +495,10 @@ def embed_near(
     wanted = np.setdiff1d(starts_near(track, queries, candidates), known)
     rows = [track.vectors]
     if len(wanted):
-        box = seen_box(episode, network.frame_shape, reading.box)
+        box = _seen_box(episode, network.frame_shape, reading.box)
         with VideoReader(episode.video, shape=network.frame_shape, box=box, isolated=reading.isolated) as reader:
             frames = passes.second(reader)
-            trunks = (network.trunk_vectors(clips) for clips in chosen_windows(frames, wanted))
+            trunks = (network.trunk_vectors(clips) for clips in _chosen_windows(frames, wanted))
             rows += [network.head_vectors(some) for some in trunks]
         if sum(map(len, rows)) != len(known) + len(wanted):
             raise VideoError(episode.video, "changed while it was being read", "run the same command again")
@@ -539,7 +539,7 @@ def starts_near(track: EmbeddingTrack, queries: FloatArray, candidates: int) -> 
     return np.unique(np.clip(around, 0, last))
 
 
-def chosen_windows(frames: Iterable[Pixels], starts: Starts) -> Iterator[Pixels]:
+def _chosen_windows(frames: Iterable[Pixels], starts: Starts) -> Iterator[Pixels]:
     """Batches (n, 16, H, W, 3) of the windows that begin at `starts`; frames after the last of them are not read."""
     ends = deque((starts + CLIP_LENGTH - 1).tolist())
     latest: deque[Pixels] = deque(maxlen=CLIP_LENGTH)

@@ -116,7 +116,7 @@ def fit_logistic(columns: Floats, right: Bools) -> Logistic:
 
 def _newton_step(rows: Floats, right: Bools, weights: Floats, ridge: Floats) -> Floats:
     """One step, halved until the likelihood does not fall."""
-    probability = probabilities(rows @ weights)
+    probability = _probabilities(rows @ weights)
     gradient = rows.T @ (right - probability) - ridge * weights
     curvature = (rows * (probability * (1 - probability))[:, None]).T @ rows + np.diag(ridge + 1e-9)
     step = np.linalg.solve(curvature, gradient)
@@ -133,7 +133,7 @@ def _penalised(rows: Floats, right: Bools, weights: Floats, ridge: Floats) -> fl
     return float((right * raw - np.logaddexp(0, raw)).sum() - 0.5 * (ridge * weights**2).sum())
 
 
-def probabilities(log_odds: Floats) -> Floats:
+def _probabilities(log_odds: Floats) -> Floats:
     """(n,) -> (n,) in (0, 1)."""
     return np.asarray(0.5 * (1 + np.tanh(0.5 * np.asarray(log_odds, np.float64))))
 
@@ -205,7 +205,7 @@ class PresenceFit:
 def _probability(logistic: Logistic, isotonic: Isotonic | None, columns: Floats) -> Floats:
     log_odds = logistic.log_odds(columns)
     if isotonic is None:
-        return probabilities(log_odds)
+        return _probabilities(log_odds)
     return np.asarray(np.interp(log_odds, isotonic.log_odds, isotonic.probability))
 
 

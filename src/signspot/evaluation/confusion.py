@@ -26,7 +26,7 @@ class MinimalPair:
 
 
 @dataclass(frozen=True, slots=True)
-class PairConfusion:
+class _PairConfusion:
     """How often the two signs of a pair were taken for each other."""
 
     pair: MinimalPair
@@ -40,7 +40,7 @@ class PairConfusion:
 
 
 @dataclass(frozen=True, slots=True)
-class KindConfusion:
+class _KindConfusion:
     """All pairs that differ in the same part, as one figure; the interval is over pairs."""
 
     differs_in: str
@@ -51,8 +51,8 @@ class KindConfusion:
 class ConfusionReport:
     """Minimal pairs, worst first, by what they differ in, and how often any other word gets ahead."""
 
-    pairs: tuple[PairConfusion, ...]
-    kinds: tuple[KindConfusion, ...]
+    pairs: tuple[_PairConfusion, ...]
+    kinds: tuple[_KindConfusion, ...]
     other_words: Interval | None  # the same rate over words that form no pair with the passage's, if there are any
     not_shown: tuple[MinimalPair, ...]  # neither word has a passage, or a word has no entry
 
@@ -79,7 +79,7 @@ def minimal_pair_report(
         margins = _margins(pair, best, passage_words, column)
         if len(margins):
             confused = int((margins <= 0).sum())
-            judged.append(PairConfusion(pair, confused, len(margins), float(margins.mean())))
+            judged.append(_PairConfusion(pair, confused, len(margins), float(margins.mean())))
         else:
             not_shown.append(pair)
     others = _other_words(best[known], passage_words[known], pairs, column, options)
@@ -96,12 +96,12 @@ def _margins(pair: MinimalPair, best: FloatArray, passage_words: Ints, column: d
     return np.concatenate(both).astype(np.float64)
 
 
-def _by_kind(judged: Sequence[PairConfusion], options: BootstrapOptions) -> tuple[KindConfusion, ...]:
+def _by_kind(judged: Sequence[_PairConfusion], options: BootstrapOptions) -> tuple[_KindConfusion, ...]:
     kinds = []
     for kind in sorted({one.pair.differs_in for one in judged}):
         same = [one for one in judged if one.pair.differs_in == kind]
         rate = ratio_interval([one.n_confused for one in same], [one.n_passages for one in same], None, options)
-        kinds.append(KindConfusion(kind, rate))
+        kinds.append(_KindConfusion(kind, rate))
     return tuple(kinds)
 
 

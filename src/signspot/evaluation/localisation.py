@@ -16,7 +16,7 @@ from signspot.evaluation.ranking import ClassMeans
 
 
 @dataclass(frozen=True, slots=True)
-class Localisation:
+class _Localisation:
     """How well frames were found, over all pairs of a found and an annotated frame."""
 
     accuracy: float  # the share within the tolerance, 0 to 1
@@ -35,11 +35,11 @@ def is_near(found: npt.ArrayLike, annotated: npt.ArrayLike, tolerance: Tolerance
     return np.asarray((offset >= -tolerance.before) & (offset <= tolerance.after))
 
 
-def localisation(found: Ints, annotated: Ints, tolerance: Tolerance = Tolerance()) -> Localisation:
+def _localisation(found: Ints, annotated: Ints, tolerance: Tolerance = Tolerance()) -> _Localisation:
     if found.shape != annotated.shape or found.ndim != 1 or not len(found):
         raise InputError("localisation", f"{found.shape} found and {annotated.shape} annotated frames", "give pairs")
     offset: Floats = (found - annotated).astype(np.float64)
-    return Localisation(
+    return _Localisation(
         accuracy=float(is_near(found, annotated, tolerance).mean()),
         n=len(found),
         median_offset=float(np.median(offset)),

@@ -93,7 +93,7 @@ class ProtocolOptions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Retrieval:
+class _Retrieval:
     """How well each query of one direction found what belongs to it."""
 
     words: Ints  # (Q,) the word of the query
@@ -119,8 +119,8 @@ class ProtocolScores:
     options: ProtocolOptions
     passage_ids: tuple[str, ...]
     signers: tuple[str, ...]
-    passages: Retrieval  # passages looked up in the gallery: the paper's direction
-    entries: Retrieval  # entries looked up in the passages: the opposite direction
+    passages: _Retrieval  # passages looked up in the gallery: the paper's direction
+    entries: _Retrieval  # entries looked up in the passages: the opposite direction
     entry_rows: Ints  # (Q,) the place in the gallery of each query of `entries`
     is_localised: Bools  # (P,) whether the best entry of the known word has its maximum at the right time
     found_frame: Ints  # (P,) the frame of that maximum; -1 where no window or entry of the word is usable
@@ -334,11 +334,11 @@ def _checked(vectors: FloatArray, where: str, dim: int) -> tuple[FloatArray, Boo
     return np.where(usable[:, None], vectors, 0).astype(np.float32, copy=False), usable
 
 
-def _retrieval(queries: Iterable[tuple[int, Ints, Bools]], options: ProtocolOptions) -> Retrieval:
+def _retrieval(queries: Iterable[tuple[int, Ints, Bools]], options: ProtocolOptions) -> _Retrieval:
     """Judge queries given as (word, ranks of the relevant, which of those are right)."""
     lines = [(word, place, right, place[right]) for word, place, right in queries]
     over = [len(right_ranks) if options.denominator == "right" else len(place) for _, place, _, right_ranks in lines]
-    return Retrieval(
+    return _Retrieval(
         words=np.array([word for word, *_ in lines], dtype=np.int64),
         ap=np.array([ranking.average_precision(line[3], n) for line, n in zip(lines, over, strict=True)], np.float64),
         recall=np.array([ranking.recall_among_first(line[3], len(line[1]), options.k) for line in lines], np.float64),
@@ -350,7 +350,7 @@ def _retrieval(queries: Iterable[tuple[int, Ints, Bools]], options: ProtocolOpti
 
 def _entries_as_queries(
     judged: list[_Judged], cosine: FloatArray, gallery: Gallery, options: ProtocolOptions
-) -> tuple[Ints, Retrieval]:
+) -> tuple[Ints, _Retrieval]:
     """The opposite direction, for every entry whose word some passage shows, in gallery order."""
     passages_of: dict[int, list[int]] = {}
     for place, one in enumerate(judged):
@@ -370,7 +370,7 @@ def _entries_as_queries(
 
 
 @dataclass(frozen=True, slots=True)
-class BothIntervals:
+class _BothIntervals:
     """The same figure with other words and with other signers."""
 
     by_class: Interval
@@ -381,9 +381,9 @@ class BothIntervals:
 class ProtocolIntervals:
     """The figures of `ProtocolScores` with their intervals."""
 
-    mean_ap: BothIntervals
-    recall_at_k: BothIntervals
-    localisation: BothIntervals
+    mean_ap: _BothIntervals
+    recall_at_k: _BothIntervals
+    localisation: _BothIntervals
     entries_mean_ap: Interval
     entries_recall_at_k: Interval
 
@@ -396,14 +396,14 @@ def protocol_intervals(scores: ProtocolScores, options: BootstrapOptions = Boots
     passages, entries = scores.passages, scores.entries
     signers = scores.signers if all(scores.signers) else ("",) * len(scores.signers)
 
-    def both(values: Floats) -> BothIntervals:
+    def both(values: Floats) -> _BothIntervals:
         by_signer = unit_interval(values, passages.words, signers, options)
-        return BothIntervals(class_interval(values, passages.words, options), by_signer)
+        return _BothIntervals(class_interval(values, passages.words, options), by_signer)
 
     return ProtocolIntervals(
         mean_ap=both(passages.ap),
         recall_at_k=both(passages.recall),
-        localisation=BothIntervals(
+        localisation=_BothIntervals(
             mean_interval(scores.is_localised, passages.words, options),
             mean_interval(scores.is_localised, signers, options),
         ),
@@ -453,7 +453,7 @@ class Case:
     margin: float
 
 
-def margins(cosine: FloatArray, passage_words: Ints, gallery_words: Ints) -> tuple[Floats, Ints, Ints]:
+def _margins(cosine: FloatArray, passage_words: Ints, gallery_words: Ints) -> tuple[Floats, Ints, Ints]:
     """Of every passage the margin (P,), and the gallery rows of its word's best entry and of the best other (-1: none).
 
     `cosine` (P, E) is the highest of each passage and entry. What could not be compared counts as -2, below every
@@ -479,7 +479,7 @@ def choose_cases(
     another word scores a little higher. wrong time: the right word first, yet surest elsewhere. missed: neither word
     nor time, by the largest margin.
     """
-    margin, own_row, other_row = margins(cosine, passage_words, gallery_words)
+    margin, own_row, other_row = _margins(cosine, passage_words, gallery_words)
     is_first = margin > 0
     kinds: tuple[tuple[CaseKind, Bools, Floats], ...] = (
         ("clear", is_first & is_localised, -margin),
@@ -523,7 +523,7 @@ def draw_unseen_words(frequency: Ints, n_unseen: int = _N_UNSEEN, *, seed: int =
     return np.sort([rng.choice(run) for run in np.array_split(by_frequency, n_unseen)])
 
 
-def limited_to(gallery: Gallery, words: Ints) -> Gallery:
+def _limited_to(gallery: Gallery, words: Ints) -> Gallery:
     """The entries of `words` only, in the same order (Paper Tab. 3: a limited dictionary vocabulary)."""
     kept = np.isin(gallery.words, words)
     return Gallery(gallery.words[kept], gallery.vectors[kept])

@@ -61,7 +61,7 @@ class CosineRange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class _Curve:
     """One line of a panel: the similarity with one entry, or the highest of those that get no line of their own."""
 
     label: str
@@ -85,7 +85,7 @@ def entry_names(entries: Sequence[Entry]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def curves(answer: WordAnswer) -> list[Curve]:
+def curves(answer: WordAnswer) -> list[_Curve]:
     """The lines of a word, one for each entry; of many the highest, and one line (such as +5) for the rest."""
     cosine, names = with_gaps(answer.similarity.cosine), entry_names(answer.similarity.entries)
     n_entries = cosine.shape[1]
@@ -96,10 +96,10 @@ def curves(answer: WordAnswer) -> list[Curve]:
     lines = []
     for place, entry in enumerate(drawn):
         dashes = "-" if place < len(COLOURS) else "-."
-        lines.append(Curve(names[entry], COLOURS[place % len(COLOURS)], dashes, cosine[:, entry]))
+        lines.append(_Curve(names[entry], COLOURS[place % len(COLOURS)], dashes, cosine[:, entry]))
     if len(drawn) < n_entries:
         rest = np.delete(answer.similarity.cosine, drawn, axis=1).max(axis=1)
-        lines.append(Curve(f"+{n_entries - len(drawn)}", OTHERS, "-", with_gaps(rest), depth=2.5))
+        lines.append(_Curve(f"+{n_entries - len(drawn)}", OTHERS, "-", with_gaps(rest), depth=2.5))
     return lines
 
 
@@ -157,10 +157,10 @@ def shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def paint_word(axes: Axes, word: WordAnswer, lines: list[Curve], threshold: float, thickness: float = 1.5) -> None:
+def paint_word(axes: Axes, word: WordAnswer, lines: list[_Curve], threshold: float, thickness: float = 1.5) -> None:
     """Draw everything of a word that lies inside the axes: spans, threshold and curves."""
     start, stop = axes.get_xlim()
-    _shade(axes, unsearched(word, start, stop), color=UNSEARCHED, zorder=0)
+    _shade(axes, _unsearched(word, start, stop), color=UNSEARCHED, zorder=0)
     _shade(axes, found_spans(word, start, stop), color=FOUND, alpha=FOUND_ALPHA, zorder=1)
     axes.axhline(threshold, color=FAINT_INK, linewidth=1, linestyle=DASHES, zorder=2)
     times = word.similarity.times_ms / 1000
@@ -193,7 +193,7 @@ def found_spans(word: WordAnswer, start: float, stop: float) -> Iterator[tuple[f
             yield span.start / 1000, span.stop / 1000
 
 
-def unsearched(word: WordAnswer, start: float, stop: float) -> Iterator[tuple[float, float]]:
+def _unsearched(word: WordAnswer, start: float, stop: float) -> Iterator[tuple[float, float]]:
     """The gaps between the searched passages, in seconds."""
     if word.searched_ms is None:
         return

@@ -58,7 +58,7 @@ _NIGHT = 24  # the grey around the frame
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class _Layout:
     """Where the lanes and the timeline lie, by the number of lanes."""
 
     n_lanes: int
@@ -91,7 +91,7 @@ class _Overlay:
     def __init__(self, answer: VideoAnswer) -> None:
         words = _shown_words(answer)
         cosines = drawing.CosineRange.of(answer)
-        self.layout = Layout(len(words))
+        self.layout = _Layout(len(words))
         self._duration_ms = max(answer.duration_ms, 40)
         self._window_ms = min(_WINDOW_MS, self._duration_ms)
         height = self.layout.lane_height

@@ -69,7 +69,7 @@ DOWNLOADS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FetchPolicy:
+class _FetchPolicy:
     """How patient a download is."""
 
     attempts: int = 5  # in a row without a byte of progress
@@ -89,7 +89,7 @@ def fetch(
     *,
     base_url: str = BASE_URL,
     progress: Progress | None = None,
-    policy: FetchPolicy | None = None,
+    policy: _FetchPolicy | None = None,
 ) -> Path:
     """The released file `name` in `folder`, downloaded unless it is there, with the hash it had the first time."""
     if name not in DOWNLOADS:
@@ -97,12 +97,12 @@ def fetch(
     if not folder.is_dir():
         raise InputError(folder, "the folder to write to does not exist", "create it first")
     path = folder / DOWNLOADS[name].file_name
-    job = _Job(_checked_url(base_url, DOWNLOADS[name].path), path, progress, policy or FetchPolicy())
+    job = _Job(_checked_url(base_url, DOWNLOADS[name].path), path, progress, policy or _FetchPolicy())
     if not path.exists():
         with _partial_file(path) as part:
             job.download(part)
             job.publish(part)
-    recorded, found = _recorded(path), sha256_of(path)
+    recorded, found = _recorded(path), _sha256_of(path)
     if not recorded:
         record = {"sha256": found, "n_bytes": path.stat().st_size, "url": job.url}
         with atomic_output(_record_path(path), overwrite=True) as temporary:
@@ -113,7 +113,7 @@ def fetch(
     return path
 
 
-def sha256_of(path: Path) -> str:
+def _sha256_of(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -126,7 +126,7 @@ class _Job:
     url: str
     path: Path
     progress: Progress | None
-    policy: FetchPolicy
+    policy: _FetchPolicy
 
     def download(self, part: FileIO) -> None:
         try:
@@ -148,7 +148,7 @@ class _Job:
 
     def publish(self, part: FileIO) -> None:
         recorded = _recorded(self.path)
-        if recorded and sha256_of(_part_path(self.path)) != recorded:
+        if recorded and _sha256_of(_part_path(self.path)) != recorded:
             _restart(part)
             what = "the server's file is not the one recorded before"
             raise InputError(self.path, what, f"if the change is known, delete {_record_path(self.path)}")

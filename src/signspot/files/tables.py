@@ -133,14 +133,14 @@ class Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class _Records:
     """All rows of a manifest and what was wrong with it as a whole."""
 
     rows: tuple[Record, ...]
     problems: tuple[Notice, ...] = ()
 
 
-def csv_records(path: Path, fields: Fields) -> Records:
+def csv_records(path: Path, fields: Fields) -> _Records:
     rows: list[Record] = []
     problems: list[Notice] = []
     with open_text(path) as file:
@@ -162,10 +162,10 @@ def csv_records(path: Path, fields: Fields) -> Records:
                     rows.append(Record(where, dict(zip(header, texts, strict=False))))
         except csv.Error as error:
             raise FormatError(path, f"line {reader.line_num}: {error}", "it is damaged or no CSV file") from error
-    return Records(tuple(rows), tuple(problems))
+    return _Records(tuple(rows), tuple(problems))
 
 
-def json_records(path: Path, content: Mapping[str, object], key: str, fields: Fields) -> Records:
+def json_records(path: Path, content: Mapping[str, object], key: str, fields: Fields) -> _Records:
     values = content.get(key, [])
     if not isinstance(values, list):
         raise FormatError(path, f"{key!r} is not a list", "write the manifest again")
@@ -178,7 +178,7 @@ def json_records(path: Path, content: Mapping[str, object], key: str, fields: Fi
         else:
             problems.append(Notice(where, "is not an object", "correct or remove it"))
     names = frozenset(name for row in rows for name in row.fields)
-    return Records(tuple(rows), (*fields.unknown(names, path), *problems))
+    return _Records(tuple(rows), (*fields.unknown(names, path), *problems))
 
 
 def manifest_in(folder: Path, kind: str) -> tuple[Path | None, list[Notice]]:

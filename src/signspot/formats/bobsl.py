@@ -197,7 +197,7 @@ class ReleasedCorpus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedCorpus:
+class _ImportedCorpus:
     """The corpus that was written, and what could not be used for want of a video."""
 
     corpus: CorpusSource  # its problems include the missing videos
@@ -300,7 +300,7 @@ def _read_splits(path: Path) -> Mapping[str, str]:
     return splits
 
 
-def read_released(files: ReleasedCorpus, vocabulary: Vocabulary | None = None) -> SplitAnnotations:
+def _read_released(files: ReleasedCorpus, vocabulary: Vocabulary | None = None) -> SplitAnnotations:
     """The annotations of a released file, whichever it is; `vocabulary` numbers the words of the challenge."""
     tree, path = _tree(files.annotations), files.annotations
     members = tree.members()
@@ -367,12 +367,12 @@ def _challenge(tree: Node, vocabulary: Vocabulary | None) -> SplitAnnotations:
     return SplitAnnotations({"": tuple(found)}, {})
 
 
-def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = False) -> ImportedCorpus:
+def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = False) -> _ImportedCorpus:
     """Write corpus.json, and subtitles/*.vtt from a pickle of subtitles, into a folder at or above the videos."""
     refuse_existing(folder / _MANIFEST, overwrite=overwrite)
     videos = _inside(files.videos or folder, folder)
     vocabulary = _read_vocabulary(files.vocabulary) if files.vocabulary else None
-    found = read_released(files, vocabulary)
+    found = _read_released(files, vocabulary)
     splits = dict(_read_splits(files.splits)) if files.splits else {}
     for split, annotation in ((split, each) for split, marks in found.by_split.items() for each in marks):
         splits.setdefault(annotation.video_id, split)
@@ -403,7 +403,7 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
         raise FormatError(error.where, error.what, fix) from error
     left_out = sum(annotation.video_id not in kept for annotation in found)
     missing = sum(problem.severity == "warning" for problem in problems)
-    return ImportedCorpus(corpus=corpus, missing_videos=missing, left_out=left_out)
+    return _ImportedCorpus(corpus=corpus, missing_videos=missing, left_out=left_out)
 
 
 def _inside(inner: Path, folder: Path) -> Path:

@@ -80,7 +80,7 @@ _FLAT_FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ClipFacts:
+class _ClipFacts:
     """The size of a released video; None where the release does not say."""
 
     n_frames: int | None
@@ -91,7 +91,7 @@ class ClipFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BslDictRecord:
+class _BslDictRecord:
     """One clip of BSLDict as released; texts are "" and numbers None where the release says nothing."""
 
     entry_id: str
@@ -120,12 +120,12 @@ class BslDictRecord:
     upload_date: str
     box: Box | None  # fractions of the picture
     trim: FrameSpan | None  # the frames at 25 fps with motion of the hands
-    original: ClipFacts | None
-    resampled: ClipFacts | None  # to a height of 360 pixels and 25 fps
+    original: _ClipFacts | None
+    resampled: _ClipFacts | None  # to a height of 360 pixels and 25 fps
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedWord:
+class _ReleasedWord:
     """A word of the released vocabulary, also one without a clip."""
 
     text: str
@@ -134,14 +134,14 @@ class ReleasedWord:
 
 
 @dataclass(frozen=True, slots=True)
-class BslDictRecords:
+class _BslDictRecords:
     """All records, in the order of the dictionary's entries, and the released vocabulary."""
 
-    records: tuple[BslDictRecord, ...]
-    words: tuple[ReleasedWord, ...]
+    records: tuple[_BslDictRecord, ...]
+    words: tuple[_ReleasedWord, ...]
 
 
-def sign_synonyms(records: tuple[BslDictRecord, ...]) -> Synonyms:
+def sign_synonyms(records: tuple[_BslDictRecord, ...]) -> Synonyms:
     """Pairs of words that the dictionary calls similar or related: they may name the same sign."""
     pairs: list[tuple[Word, Word]] = []
     for record in records:
@@ -153,7 +153,7 @@ def sign_synonyms(records: tuple[BslDictRecord, ...]) -> Synonyms:
     return Synonyms.of(pairs)
 
 
-def _record_from(fields: Mapping[str, Node], odd: Oddities) -> BslDictRecord:
+def _record_from(fields: Mapping[str, Node], odd: Oddities) -> _BslDictRecord:
     """One record from its released fields; what is not needed and not understood is left empty and noted."""
 
     def lenient(column: str, read: Callable[[Node], _Read], empty: _Read) -> _Read:
@@ -179,7 +179,7 @@ def _record_from(fields: Mapping[str, Node], odd: Oddities) -> BslDictRecord:
     edges, ends = _numbers(fields, "bbox", 4), _numbers(fields, "temp_interval", 2)
     box = lenient("bbox", lambda _: Box.clamped(*edges), None) if edges else None
     trim = lenient("temp_interval", lambda _: _inclusive(*ends), None) if ends else None
-    return BslDictRecord(entry_id=name.removesuffix(".mp4"), name=name, word=word, box=box, trim=trim, **read)
+    return _BslDictRecord(entry_id=name.removesuffix(".mp4"), name=name, word=word, box=box, trim=trim, **read)
 
 
 def _numbers(fields: Mapping[str, Node], column: str, count: int) -> list[float]:
@@ -208,14 +208,14 @@ def _count(node: Node) -> int:
     return node.integer()
 
 
-def _facts(node: Node) -> ClipFacts:
+def _facts(node: Node) -> _ClipFacts:
     held = node.members()
     values = [None if (one := held.get(name)) is None or one.is_missing else one.number() for name in _FACT_FIELDS]
     n_frames, height, width = (None if value is None else int(value) for value in values[:3])
-    return ClipFacts(n_frames, height, width, *values[3:])
+    return _ClipFacts(n_frames, height, width, *values[3:])
 
 
-def _write_bsldict_records(content: BslDictRecords, folder: Path, *, overwrite: bool = False) -> None:
+def _write_bsldict_records(content: _BslDictRecords, folder: Path, *, overwrite: bool = False) -> None:
     # Clips of one category share their long list of signs: each list is written once.
     lists: dict[tuple[str, ...], int] = {}
     records = [_released(record, lists) for record in content.records]
@@ -229,7 +229,7 @@ def _write_bsldict_records(content: BslDictRecords, folder: Path, *, overwrite: 
     write_json(written, folder / RECORDS_FILE, overwrite=overwrite)
 
 
-def _released(record: BslDictRecord, lists: dict[tuple[str, ...], int]) -> dict[str, object]:
+def _released(record: _BslDictRecord, lists: dict[tuple[str, ...], int]) -> dict[str, object]:
     fields: dict[str, object] = {"name": record.name, "word": record.word}
     columns = _TEXTS | _NUMBERS | {ours: column for ours, (column, _) in _PATTERNS.items()}
     fields |= {column: getattr(record, ours) for ours, column in columns.items()}
@@ -248,12 +248,12 @@ def _released(record: BslDictRecord, lists: dict[tuple[str, ...], int]) -> dict[
     return {column: value for column, value in fields.items() if value not in (None, "", {})}
 
 
-def read_bsldict_records(folder: Path) -> BslDictRecords:
+def read_bsldict_records(folder: Path) -> _BslDictRecords:
     path = folder / RECORDS_FILE
     content = Node(path, read_manifest(path, _FORMAT))
     lists = content.member("lists").rows()
     odd = Oddities()
-    records: list[BslDictRecord] = []
+    records: list[_BslDictRecord] = []
     for row in content.member("records").rows():
         fields = row.members()
         for column in _LISTS.values():
@@ -264,7 +264,7 @@ def read_bsldict_records(folder: Path) -> BslDictRecords:
         records.append(_record_from(fields, odd))
     if odd.lines():
         raise FormatError(path, odd.lines()[0], "import the dictionary again")
-    return BslDictRecords(tuple(records), tuple(_word(row) for row in content.member("words").rows()))
+    return _BslDictRecords(tuple(records), tuple(_word(row) for row in content.member("words").rows()))
 
 
 def _listed(node: Node, lists: list[Node]) -> Node:
@@ -273,9 +273,9 @@ def _listed(node: Node, lists: list[Node]) -> Node:
     return lists[number]
 
 
-def _word(row: Node) -> ReleasedWord:
+def _word(row: Node) -> _ReleasedWord:
     text, word_id, normalised = row.rows(3)
-    return ReleasedWord(text.text(), word_id.integer(), normalised.text())
+    return _ReleasedWord(text.text(), word_id.integer(), normalised.text())
 
 
 _KINDS = {"i3d": 1024, "mlp": 256}  # the released features and their length
@@ -286,7 +286,7 @@ _ROWS_PER_REPORT = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedDictionary:
+class _ImportedDictionary:
     """What an import made of the released files."""
 
     folder: Path
@@ -307,12 +307,12 @@ class _Released:
 
     columns: Mapping[str, list[Node]]
     features: Mapping[str, list[Node]]
-    words: tuple[ReleasedWord, ...]
+    words: tuple[_ReleasedWord, ...]
 
 
 def import_bsldict(
     pickle: Path, folder: Path, *, overwrite: bool = False, progress: Progress | None = None
-) -> ImportedDictionary:
+) -> _ImportedDictionary:
     """Turn the released metadata into a dictionary folder; an existing one is refused unless `overwrite` is set."""
     report = progress or (lambda step, done, total: None)
     refuse_folder(folder, _OWN_FILES, overwrite=overwrite)
@@ -330,11 +330,11 @@ def import_bsldict(
     report(f"writing {folder.name}", 0, 1)
     with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
         write_entry_features(EntryFeatures(tuple(entry.entry_id for entry in dictionary), kinds), temporary)
-        _write_bsldict_records(BslDictRecords(tuple(records[row] for row in order), released.words), temporary)
+        _write_bsldict_records(_BslDictRecords(tuple(records[row] for row in order), released.words), temporary)
         write_dictionary_manifest(dictionary, temporary / _MANIFEST)
     report(f"writing {folder.name}", 1, 1)
     remarks = (Notice(str(pickle), line, "the rest was imported") for line in odd.lines())
-    return ImportedDictionary(
+    return _ImportedDictionary(
         folder=folder,
         dictionary=dictionary,
         missing={kind: int((~each.present).sum()) for kind, each in kinds.items()},
@@ -377,7 +377,7 @@ def _nested(node: Node, count: int) -> list[Node]:
     ]
 
 
-def _words(tree: Node, odd: Oddities) -> tuple[ReleasedWord, ...]:
+def _words(tree: Node, odd: Oddities) -> tuple[_ReleasedWord, ...]:
     texts = [node.text() for node in tree.member("words").rows()]
     ids = {text: node.integer() for text, node in tree.member("words_to_id").members().items()}
     plain = tree.members().get("words_normalised")
@@ -390,11 +390,11 @@ def _words(tree: Node, odd: Oddities) -> tuple[ReleasedWord, ...]:
     for text in texts:
         if text not in ids:
             odd.note("words without an id, left out of the vocabulary", text)
-    return tuple(ReleasedWord(text, ids[text], spelt.get(text, "")) for text in texts if text in ids)
+    return tuple(_ReleasedWord(text, ids[text], spelt.get(text, "")) for text in texts if text in ids)
 
 
-def _records(released: _Released, odd: Oddities, report: Progress) -> list[BslDictRecord]:
-    records: list[BslDictRecord] = []
+def _records(released: _Released, odd: Oddities, report: Progress) -> list[_BslDictRecord]:
+    records: list[_BslDictRecord] = []
     seen: dict[str, int] = {}
     total = len(released.columns["name"])
     for row in range(total):
@@ -407,7 +407,7 @@ def _records(released: _Released, odd: Oddities, report: Progress) -> list[BslDi
     return records
 
 
-def _entries(records: list[BslDictRecord], problems: list[Notice]) -> list[Entry]:
+def _entries(records: list[_BslDictRecord], problems: list[Notice]) -> list[Entry]:
     entries: list[Entry] = []
     variants: dict[str, dict[tuple[object, ...], int]] = {}
     for record in records:

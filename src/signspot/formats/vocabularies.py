@@ -36,7 +36,7 @@ _TWO_LETTERS = {"tur": "tr", "aze": "az", "azj": "az", "Turkish": "tr", "Azerbai
 
 
 @dataclass(frozen=True, slots=True)
-class LocalGloss:
+class _LocalGloss:
     """The gloss of a type in one language, named as the source names it (eng, English, ...)."""
 
     language: str
@@ -48,7 +48,7 @@ class VocabularyItem:
     """One type of a lexicon."""
 
     type_id: str
-    glosses: tuple[LocalGloss, ...] = ()
+    glosses: tuple[_LocalGloss, ...] = ()
     description: str = ""
     external_ref: str = ""  # what the source links to, such as the page of the sign
     vocabulary: str = ""  # the list it belongs to: ELAN CV_ID, SignBank dataset
@@ -203,7 +203,7 @@ def items_of(vocabulary: etree._Element, refs: Mapping[str, str]) -> Iterator[Vo
         values = list(entry.iterchildren("CVE_VALUE")) if entry.tag == "CV_ENTRY_ML" else [entry]
         yield VocabularyItem(
             type_id=entry.get("CVE_ID", ""),
-            glosses=tuple(LocalGloss(v.get("LANG_REF", _UNKNOWN_LANGUAGE), plain_text(v)) for v in values),
+            glosses=tuple(_LocalGloss(v.get("LANG_REF", _UNKNOWN_LANGUAGE), plain_text(v)) for v in values),
             description=next((v.get("DESCRIPTION", "") for v in values if v.get("DESCRIPTION")), ""),
             external_ref=refs.get(entry.get("EXT_REF", ""), ""),
             vocabulary=vocabulary.get("CV_ID", ""),
@@ -303,7 +303,7 @@ def _items(rows: Sequence[Sequence[str]], columns: _Columns, odd: Oddities) -> I
             odd.note("rows whose Signbank ID occurs before, left out", f"row {number}: {type_id}")
         else:
             first_row[type_id] = number
-            glosses = (LocalGloss(language, _cell(row, column)) for language, column in columns.glosses)
+            glosses = (_LocalGloss(language, _cell(row, column)) for language, column in columns.glosses)
             told = tuple(gloss for gloss in glosses if gloss.text)
             senses = (f"{language}: {_cell(row, at)}" for language, at in columns.senses if _cell(row, at))
             dataset = _cell(row, columns.dataset) if columns.dataset is not None else ""

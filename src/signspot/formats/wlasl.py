@@ -36,11 +36,11 @@ _MAX_FRAME = 10**7
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedClips:
+class _ImportedClips:
     """A dictionary, what the data set says about its clips, and the clips that are missing."""
 
     dictionary: Dictionary
-    records: tuple[ClipRecord, ...]
+    records: tuple[_ClipRecord, ...]
     problems: tuple[Notice, ...]
 
 
@@ -48,23 +48,23 @@ class ImportedClips:
 class _Listed:
     """A clip a data set lists, before anybody looked for its file."""
 
-    record: ClipRecord
+    record: _ClipRecord
     file: str
     variant: str = ""
 
 
-def import_wlasl(table: Path, folder: Path, *, overwrite: bool = False) -> ImportedClips:
+def import_wlasl(table: Path, folder: Path, *, overwrite: bool = False) -> _ImportedClips:
     """Turn WLASL_v0.3.json and the folder of its clips into a dictionary."""
     return _imported("WLASL", _wlasl(table), folder, overwrite=overwrite)
 
 
-def import_msasl(tables: Sequence[Path], folder: Path, *, overwrite: bool = False) -> ImportedClips:
+def import_msasl(tables: Sequence[Path], folder: Path, *, overwrite: bool = False) -> _ImportedClips:
     """Turn MSASL_train.json and the like and the folder of their clips into a dictionary."""
     listed = (item for table in tables for item in _msasl(table))
     return _imported("MS-ASL", listed, folder, overwrite=overwrite)
 
 
-def list_clips(table: Path, folder: Path) -> ImportedClips | None:
+def list_clips(table: Path, folder: Path) -> _ImportedClips | None:
     """What a JSON file of WLASL or MS-ASL says about the clips in `folder`, nothing written; None if it is neither."""
     content = read_json(table)
     first = content[0] if isinstance(content, list) and content else None
@@ -105,7 +105,7 @@ def _wlasl_clip(gloss: str, node: Node) -> _Listed:
     if first < 1 or (last != -1 and last < first):
         raise ValueError(f"no frames from {first} to {last}")
     left, top, right, bottom = _four(fields.get("bbox"))
-    record = ClipRecord(
+    record = _ClipRecord(
         entry_id=video_id,
         text=gloss,
         start=first - 1,
@@ -130,7 +130,7 @@ def _msasl_clip(split: str, node: Node) -> _Listed:
     if not 0 <= start < stop or not 0 <= seconds[0] <= seconds[1] < _MAX_FRAME:
         raise ValueError(f"no frames from {start} to {stop}")
     box = _four(fields.get("box"))
-    record = ClipRecord(
+    record = _ClipRecord(
         entry_id=f"{video[1]}_{start}_{stop}",
         text=_text(fields, "text") or _text(fields, "clean_text"),
         start=start,
@@ -168,7 +168,7 @@ def _four(node: Node | None) -> list[float]:
     return [0.0] * 4 if node is None or node.is_missing else [number.number() for number in node.rows(4)]
 
 
-def _imported(name: str, listed: Iterable[_Listed | Notice], folder: Path, *, overwrite: bool) -> ImportedClips:
+def _imported(name: str, listed: Iterable[_Listed | Notice], folder: Path, *, overwrite: bool) -> _ImportedClips:
     for file in (_CLIPS_FILE, _MANIFEST):
         refuse_existing(folder / file, overwrite=overwrite)
     made = _listed(name, listed, folder)
@@ -178,10 +178,10 @@ def _imported(name: str, listed: Iterable[_Listed | Notice], folder: Path, *, ov
     return made
 
 
-def _listed(name: str, listed: Iterable[_Listed | Notice], folder: Path) -> ImportedClips:
+def _listed(name: str, listed: Iterable[_Listed | Notice], folder: Path) -> _ImportedClips:
     place = Place(folder)
     entries: dict[str, Entry] = {}
-    records: dict[str, ClipRecord] = {}
+    records: dict[str, _ClipRecord] = {}
     problems: list[Notice] = []
     for item in listed:
         if isinstance(item, Notice):
@@ -200,7 +200,7 @@ def _listed(name: str, listed: Iterable[_Listed | Notice], folder: Path) -> Impo
         raise DictionaryError(folder, f"{what} of {name}", "put the clips there under their released names")
     dictionary = Dictionary.of(name, entries.values())
     ordered = tuple(records[entry.entry_id] for entry in dictionary)
-    return ImportedClips(dictionary, ordered, tuple(problems))
+    return _ImportedClips(dictionary, ordered, tuple(problems))
 
 
 def _entry(listed: _Listed, place: Place) -> Entry:
@@ -223,7 +223,7 @@ _CLIPS_FILE = "clips.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClipRecord:
+class _ClipRecord:
     """One clip as released: the frames [start, stop) of the video it was cut from, at `fps`, and where to find it."""
 
     entry_id: str

@@ -36,7 +36,7 @@ _BLOCK = 1024  # signatures compared at once
 
 
 @dataclass(frozen=True, slots=True)
-class NearPair:
+class _NearPair:
     """Two clips that look like copies of one recording, by their place in the list; `later` comes after `earlier`."""
 
     later: int
@@ -51,7 +51,7 @@ def frame_signature(frames: Sequence[Pixels], kept: FrameSpan) -> FloatArray:
     return np.stack([_half(greys[kept.start : kept.stop]), _half(greys)])
 
 
-def near_pairs(signatures: FloatArray, least: float = _NEARLY_THE_SAME) -> list[NearPair]:
+def near_pairs(signatures: FloatArray, least: float = _NEARLY_THE_SAME) -> list[_NearPair]:
     """For every clip of (n, 2, 2048) the earlier one most like it, where a cosine is at least `least`."""
     pairs = []
     for start in range(0, len(signatures), _BLOCK):
@@ -63,7 +63,7 @@ def near_pairs(signatures: FloatArray, least: float = _NEARLY_THE_SAME) -> list[
         nearest = cosine.argmax(axis=1)
         highest = cosine[np.arange(len(block)), nearest]
         found = np.flatnonzero(highest >= least)
-        pairs += [NearPair(start + int(row), int(nearest[row]), min(1.0, float(highest[row]))) for row in found]
+        pairs += [_NearPair(start + int(row), int(nearest[row]), min(1.0, float(highest[row]))) for row in found]
     return pairs
 
 
@@ -125,10 +125,10 @@ class FaceReader:
             looks = [
                 self.vector(frame.pixels) for number, frame in enumerate(islice(reader, kept.stop)) if number in wanted
             ]
-        return middle([look for look in looks if look is not None])
+        return _middle([look for look in looks if look is not None])
 
 
-def middle(vectors: Sequence[Floats]) -> Floats | None:
+def _middle(vectors: Sequence[Floats]) -> Floats | None:
     return np.median(vectors, axis=0) if vectors else None
 
 

@@ -37,7 +37,7 @@ RELEASED = Normalisation()
 
 
 @dataclass(frozen=True, slots=True)
-class ClipAugmentation:
+class _ClipAugmentation:
     """One drawn change, the same for all frames of a clip: a sign's colours and place do not flicker."""
 
     flip: bool
@@ -79,11 +79,11 @@ class Augmentation:
         if self.crop < 1 or not all(0 <= share <= 1 for share in shares) or self.scale_jitter == 1:
             raise ValueError(f"no augmentation can be drawn from {self}")
 
-    def draw(self, rng: np.random.Generator) -> ClipAugmentation:
+    def draw(self, rng: np.random.Generator) -> _ClipAugmentation:
         """Draw the change of one clip; always seven numbers of `rng`, whatever the settings."""
         flip, red, green, blue, scale, down, right = rng.random(7).tolist()
         red, green, blue = (1 + self.colour_jitter * (2 * share - 1) for share in (red, green, blue))
-        return ClipAugmentation(
+        return _ClipAugmentation(
             flip=flip < self.flip_probability,
             colour=(red, green, blue),
             scale=1 + self.scale_jitter * (2 * scale - 1),
@@ -230,7 +230,7 @@ def random_clips(n_frames: int, rng: np.random.Generator, *, max_speed: float = 
     return _within(shift + speed * np.arange(CLIP_LENGTH), n_frames)
 
 
-def consecutive_clips(n_frames: int, rng: np.random.Generator) -> Ints:
+def _consecutive_clips(n_frames: int, rng: np.random.Generator) -> Ints:
     """The ablation of Paper App. C.1: clips of neighbouring frames at a random shift: (n_clips, 16)."""
     return random_clips(n_frames, rng, max_speed=1)
 

@@ -190,7 +190,7 @@ _DURATION_TAG = re.compile(r"(\d{1,6}):(\d\d):(\d\d(?:\.\d{1,9})?)")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class _Claim:
     """When the pictures, or the whole recording with its sound, should end, in ms of media time; None: not said."""
 
     pictures_end_ms: float | None
@@ -222,17 +222,17 @@ class Findings:
         return tuple(sentence for occurred, sentence in said if occurred)
 
 
-def claim_of(container: InputContainer, stream: VideoStream, *, is_fragmented: bool) -> Claim:
+def claim_of(container: InputContainer, stream: VideoStream, *, is_fragmented: bool) -> _Claim:
     name = container.format.name
     if name in _ESTIMATED or is_fragmented:  # the decoder then adds up what is there
-        return Claim(None, None)
+        return _Claim(None, None)
     whole_ms = (container.duration or 0) / 1000
     if whole_ms and name != "matroska,webm":  # Matroska counts from zero, the others from the first timestamp
         whole_ms += (container.start_time or 0) / 1000
-    return Claim(_pictures_end_ms(name, stream), whole_ms or None)
+    return _Claim(_pictures_end_ms(name, stream), whole_ms or None)
 
 
-def partial_of(findings: Findings, claim: Claim) -> str:
+def partial_of(findings: Findings, claim: _Claim) -> str:
     """ "" for a whole video, else such as "partial, 3:52 of 42:00"."""
     total_ms = claim.pictures_end_ms or claim.recording_end_ms
     reached_ms = findings.pictures_end_ms if claim.pictures_end_ms else findings.recording_end_ms
@@ -273,7 +273,7 @@ _TS_LAYOUTS = ((188, 0), (192, 4), (204, 0))  # packet length and where in the p
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class _Extent:
     """The part of a file that can be decoded."""
 
     usable_bytes: int
@@ -289,22 +289,22 @@ class _Box:
     stop: int  # as claimed: may lie beyond the end of the file
 
 
-def measure(file: BinaryIO | io.FileIO) -> Extent:
+def measure(file: BinaryIO | io.FileIO) -> _Extent:
     """Compare what the container claims to hold with the length of the file; the position is left at the start."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     head = file.read(1024) or b""
-    extent = Extent(size)
+    extent = _Extent(size)
     if head[4:8] in _FIRST_BOXES:
         extent = _mp4_extent(list(_boxes(file, size)), size)
     elif head.startswith(_EBML.to_bytes(4, "big")):
-        extent = Extent(size, _matroska_end(head) > size)
+        extent = _Extent(size, _matroska_end(head) > size)
     elif head.startswith(b"RIFF"):
-        extent = Extent(size, _riff_end(file, size) > size)
+        extent = _Extent(size, _riff_end(file, size) > size)
     else:
         for length, sync in _TS_LAYOUTS:
             if len(head) > sync + 2 * length and all(head[sync + i * length] == _TS_SYNC for i in range(3)):
-                extent = Extent(size, size % length != 0)
+                extent = _Extent(size, size % length != 0)
                 break
     file.seek(0)
     return extent
@@ -357,18 +357,18 @@ def _boxes(file: BinaryIO | io.FileIO, size: int) -> Iterator[_Box]:
             break
 
 
-def _mp4_extent(boxes: list[_Box], size: int) -> Extent:
+def _mp4_extent(boxes: list[_Box], size: int) -> _Extent:
     kinds = [box.kind for box in boxes]
     lacks_index = b"moov" not in kinds or (boxes[-1].kind == b"moov" and boxes[-1].stop > size)
     if lacks_index:
-        return Extent(size, lacks_index=True)
+        return _Extent(size, lacks_index=True)
     last, is_fragmented = boxes[-1], b"moof" in kinds
     if last.kind == b"moof":  # half a list of pictures, or a list without its pictures, cannot be used
-        return Extent(last.start, True, is_fragmented)
+        return _Extent(last.start, True, is_fragmented)
     if last.stop > size:  # half a block of pictures can be used, and a cut in any other box loses none
-        return Extent(size, last.kind == b"mdat", is_fragmented)
+        return _Extent(size, last.kind == b"mdat", is_fragmented)
     has_half_header = 0 < size - last.stop < 8
-    return Extent(last.stop if has_half_header else size, has_half_header or b"mdat" not in kinds, is_fragmented)
+    return _Extent(last.stop if has_half_header else size, has_half_header or b"mdat" not in kinds, is_fragmented)
 
 
 def _matroska_end(head: bytes) -> int:

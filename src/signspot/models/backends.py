@@ -72,7 +72,7 @@ class TorchBackend:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenVinoBackend:
+class _OpenVinoBackend:
     """OpenVINO on the processor; bf16 only where the processor computes in it."""
 
     precision: Literal["fp32", "bf16"] = "fp32"
@@ -129,10 +129,10 @@ def choose_backend(choice: str = "auto", *, device: str = "cpu") -> Backend:
     if choice.startswith("openvino") and device != "cpu":
         raise InputError(choice, f"does not run on {device}", "use the backend torch, or the device cpu")
     if choice == "openvino-bf16":
-        return OpenVinoBackend("bf16")
+        return _OpenVinoBackend("bf16")
     if choice == "openvino" or (choice == "auto" and device == "cpu" and importlib.util.find_spec("openvino")):
         _openvino()
-        return OpenVinoBackend()
+        return _OpenVinoBackend()
     return TorchBackend(device)
 
 

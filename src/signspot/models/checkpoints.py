@@ -248,7 +248,7 @@ def _recognised_weights(path: Path, found: Mapping[str, Tensor]) -> tuple[Weight
         while words and words[0] in _WRAPPERS:
             words.pop(0)
         bare = ".".join(words)
-        name = next((f"{part}.{bare}" for part in _RELEASED_PARTS if bare in layout(part, {"head_classes": 1})), "")
+        name = next((f"{part}.{bare}" for part in _RELEASED_PARTS if bare in _layout(part, {"head_classes": 1})), "")
         if name in places:
             raise InputError(path, f"holds {name} twice, at {places[name]} and {place}", "keep one of the two")
         if name:
@@ -305,7 +305,7 @@ def _config_of(weights: Mapping[str, Tensor]) -> dict[str, Setting]:
 
 def _expected(path: Path, parts: Iterable[str], config: Mapping[str, Setting]) -> Layout:
     try:
-        return {f"{part}.{name}": shape for part in parts for name, shape in layout(part, config).items()}
+        return {f"{part}.{name}": shape for part in parts for name, shape in _layout(part, config).items()}
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for impossible sizes
         reason = str(error).splitlines()[0]
         raise InputError(path, f"the card describes no network ({reason})", _DAMAGED) from error
@@ -425,13 +425,13 @@ def state_of(trunk: Trunk | None, head: Head | None = None) -> Weights:
     return {f"{part}.{name}": tensor for part, network in named for name, tensor in network.state_dict().items()}
 
 
-def layout(part: str, config: Mapping[str, Setting]) -> dict[str, tuple[int, ...]]:
+def _layout(part: str, config: Mapping[str, Setting]) -> dict[str, tuple[int, ...]]:
     """Every name and shape in the state of the network a card describes; nothing is allocated."""
-    return _layout(part, tuple(sorted(config.items())))
+    return _cached_layout(part, tuple(sorted(config.items())))
 
 
 @cache
-def _layout(part: str, config: tuple[tuple[str, Setting], ...]) -> dict[str, tuple[int, ...]]:
+def _cached_layout(part: str, config: tuple[tuple[str, Setting], ...]) -> dict[str, tuple[int, ...]]:
     with torch.device("meta"):
         network = build_head(dict(config)) if part == HEAD else build_trunk(part, dict(config))
     return {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}

@@ -129,7 +129,7 @@ class TrunkOutput(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrunkConfig:
+class _TrunkConfig:
     """Everything that shapes a video trunk."""
 
     classes: int = 1064  # Paper 4.1: the words of BSL-1K
@@ -159,43 +159,34 @@ class _Conv:
     stride: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Mixed:
-    """Channels of the four branches: 1; 1 then 3; 1 then 3; pool then 1."""
-
-    b0: int
-    b1a: int
-    b1b: int
-    b2a: int
-    b2b: int
-    b3b: int
-
+# Channels of the four branches of an Inception block: 1; 1 then 3; 1 then 3; pool then 1.
+_Branches = tuple[int, int, int, int, int, int]
 
 # Inception-v1 (Szegedy et al. 2015), inflated as by Carreira and Zisserman 2017.
-_LAYOUT: dict[str, _Pool | _Conv | _Mixed] = {
+_LAYOUT: dict[str, _Pool | _Conv | _Branches] = {
     "Conv3d_1a_7x7": _Conv(64, side=7, stride=2),
     "MaxPool3d_2a_3x3": _Pool((1, 3, 3), (1, 2, 2)),
     "Conv3d_2b_1x1": _Conv(64, side=1),
     "Conv3d_2c_3x3": _Conv(192, side=3),
     "MaxPool3d_3a_3x3": _Pool((1, 3, 3), (1, 2, 2)),
-    "Mixed_3b": _Mixed(64, 96, 128, 16, 32, 32),
-    "Mixed_3c": _Mixed(128, 128, 192, 32, 96, 64),
+    "Mixed_3b": (64, 96, 128, 16, 32, 32),
+    "Mixed_3c": (128, 128, 192, 32, 96, 64),
     "MaxPool3d_4a_3x3": _Pool((3, 3, 3), (2, 2, 2)),
-    "Mixed_4b": _Mixed(192, 96, 208, 16, 48, 64),
-    "Mixed_4c": _Mixed(160, 112, 224, 24, 64, 64),
-    "Mixed_4d": _Mixed(128, 128, 256, 24, 64, 64),
-    "Mixed_4e": _Mixed(112, 144, 288, 32, 64, 64),
-    "Mixed_4f": _Mixed(256, 160, 320, 32, 128, 128),
+    "Mixed_4b": (192, 96, 208, 16, 48, 64),
+    "Mixed_4c": (160, 112, 224, 24, 64, 64),
+    "Mixed_4d": (128, 128, 256, 24, 64, 64),
+    "Mixed_4e": (112, 144, 288, 32, 64, 64),
+    "Mixed_4f": (256, 160, 320, 32, 128, 128),
     "MaxPool3d_5a_2x2": _Pool((2, 2, 2), (2, 2, 2)),
-    "Mixed_5b": _Mixed(256, 160, 320, 32, 128, 128),
-    "Mixed_5c": _Mixed(384, 192, 384, 48, 128, 128),
+    "Mixed_5b": (256, 160, 320, 32, 128, 128),
+    "Mixed_5c": (384, 192, 384, 48, 128, 128),
 }
 
 
-class Mixed(nn.Module):
+class _Mixed(nn.Module):
     """An Inception block: four branches side by side, joined along the channels."""
 
-    def __init__(self, inputs: int, branches: _Mixed, config: TrunkConfig, make_unit: _UnitMaker) -> None:
+    def __init__(self, inputs: int, branches: _Branches, config: _TrunkConfig, make_unit: _UnitMaker) -> None:
         super().__init__()
 
         def unit(fed: int, outputs: int, side: int = 1, ends: bool = True) -> nn.Module:
@@ -203,7 +194,7 @@ class Mixed(nn.Module):
             shape = _UnitShape(inputs=fed, outputs=outputs, kernel=kernel, domains=config.domains, ends_branch=ends)
             return make_unit(shape)
 
-        b0, b1a, b1b, b2a, b2b, b3b = (_narrowed(getattr(branches, name), config.width) for name in branches.__slots__)
+        b0, b1a, b1b, b2a, b2b, b3b = (_narrowed(channels, config.width) for channels in branches)
         self.b0 = unit(inputs, b0)
         self.b1a = unit(inputs, b1a, ends=False)
         self.b1b = unit(b1a, b1b, side=3)
@@ -238,7 +229,7 @@ class _Classifier(nn.Module):
 class InceptionTrunk(nn.Module):
     """Sixteen stages, the average over all places and times that remain, a classifier."""
 
-    def __init__(self, config: TrunkConfig, make_unit: _UnitMaker) -> None:
+    def __init__(self, config: _TrunkConfig, make_unit: _UnitMaker) -> None:
         super().__init__()
         self.config = config
         channels = 3
@@ -280,13 +271,13 @@ class InceptionTrunk(nn.Module):
     def reinitialise_batch_norm(self) -> None:
         reinitialise_batch_norm(self)
 
-    def _add_stage(self, name: str, layer: _Pool | _Conv | _Mixed, inputs: int, make_unit: _UnitMaker) -> int:
+    def _add_stage(self, name: str, layer: _Pool | _Conv | _Branches, inputs: int, make_unit: _UnitMaker) -> int:
         """Add one stage and say how many channels leave it."""
         if isinstance(layer, _Pool):
             self.add_module(name, MaxPool(layer.kernel, layer.stride))
             return inputs
-        if isinstance(layer, _Mixed):
-            block = Mixed(inputs, layer, self.config, make_unit)
+        if isinstance(layer, tuple):
+            block = _Mixed(inputs, layer, self.config, make_unit)
             self.add_module(name, block)
             return block.outputs
         outputs = _narrowed(layer.outputs, self.config.width)
@@ -306,7 +297,7 @@ class InceptionTrunk(nn.Module):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class I3DConfig(TrunkConfig):
+class I3DConfig(_TrunkConfig):
     """Everything that shapes an I3D; the defaults are the released network's."""
 
 
@@ -323,7 +314,7 @@ class I3D(InceptionTrunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class S3DConfig(TrunkConfig):
+class S3DConfig(_TrunkConfig):
     """Everything that shapes an S3D."""
 
     gated: bool = False  # S3D-G

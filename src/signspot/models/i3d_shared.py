@@ -102,7 +102,7 @@ class _SharedStream:
         self._stem = embedder.program(f"shared {stride} stem", lambda: stem, (frames,))
         self._second = embedder.program(f"shared {stride} second", lambda: second, (maps,) * 4)
         parts = tuple((self.n_windows, channels, eighth, eighth) for channels in second.in_space.channels)
-        self._windows = embedder.program("windows", lambda: Windows(trunk), parts * PLACES)
+        self._windows = embedder.program("windows", lambda: _Windows(trunk), parts * PLACES)
         self._frames = _Memory(_STEM_REACH, self.n_windows * stride)
         self._to_second = [_Memory(2 * gap, self.n_windows) for _ in range(4)]
         # The map of the last place comes last; the others wait for it.
@@ -190,9 +190,9 @@ class _Stem(nn.Module):
         first, pointwise = _folded_unit(trunk, "Conv3d_1a_7x7"), _folded_unit(trunk, "Conv3d_2b_1x1")
         taps = first.weight.unbind(2)
         self.stride, self.outputs = stride, len(pointwise.bias)
-        self.parts = frozen(*(torch.cat(taps[k : k + 2], dim=1) for k in (0, 2, 4, 6)))
-        (self.bias,) = frozen(first.bias)
-        self.weight_2b, self.bias_2b = frozen(pointwise.weight[:, :, 0], pointwise.bias)
+        self.parts = _frozen(*(torch.cat(taps[k : k + 2], dim=1) for k in (0, 2, 4, 6)))
+        (self.bias,) = _frozen(first.bias)
+        self.weight_2b, self.bias_2b = _frozen(pointwise.weight[:, :, 0], pointwise.bias)
 
     def forward(self, frames: Tensor) -> _Kinds:
         """(positions * stride + 6, 3, H, W) -> 4 x (positions, channels, H / 4, W / 4)."""
@@ -208,7 +208,7 @@ class _Stem(nn.Module):
         p4 = F.conv2d(frames[6 : 6 + n : self.stride], self.parts[3], None, 2)
         c, p34 = p1 + p2, p3 + p4
         kinds = (p2 + p34, c + p3, c, c + p34)
-        return tuple(F.relu(F.conv2d(pooled(F.relu(maps)), self.weight_2b, self.bias_2b)) for maps in kinds)
+        return tuple(F.relu(F.conv2d(_pooled(F.relu(maps)), self.weight_2b, self.bias_2b)) for maps in kinds)
 
 
 class _Taps(nn.Module):
@@ -217,8 +217,8 @@ class _Taps(nn.Module):
     def __init__(self, conv: Folded, seen: Sequence[Context], gap: int) -> None:
         super().__init__()
         self.seen, self.gap, self.outputs = seen, gap, len(conv.bias)
-        self.taps = frozen(*conv.weight.unbind(2))
-        (self.bias,) = frozen(conv.bias)
+        self.taps = _frozen(*conv.weight.unbind(2))
+        (self.bias,) = _frozen(conv.bias)
 
     def forward(self, kinds: _Kinds) -> _Kinds:
         """Kinds of (positions + 2 gap, inputs, H, W) -> for each context (positions, outputs, H, W), not negative."""
@@ -240,7 +240,7 @@ class _Second(nn.Module):
 
     def forward(self, *kinds: Tensor) -> _Kinds:
         """4 x (positions + 2 gap, channels, H, W) -> 6 x 4 x (positions, channels, H / 2, W / 2)."""
-        return tuple(chain.from_iterable(self.in_space(pooled(maps)) for maps in self.conv(kinds)))
+        return tuple(chain.from_iterable(self.in_space(_pooled(maps)) for maps in self.conv(kinds)))
 
 
 def _pairs(context: Context) -> list[tuple[int, int]]:
@@ -280,7 +280,7 @@ _TAPS_OF_2 = ((1, 0, 0), (1 / 2, 1 / 2, 1 / 2), (1 / 2, -1 / 2, 1 / 2), (0, 0, 1
 _WITH_BIAS = 1  # this product is in every output exactly once
 
 
-class Parts(NamedTuple):
+class _Parts(NamedTuple):
     """What a Mixed block computes of one map by itself, each (windows, channels, height, width)."""
 
     b0: Tensor
@@ -297,9 +297,9 @@ class _InSpace(nn.Module):
         self.b0, self.b1a, self.b2a = (_Pointwise(_folded_unit(block, name)) for name in ("b0", "b1a", "b2a"))
         self.channels = (self.b0.outputs, self.b1a.outputs, self.b2a.outputs, self.b0.inputs)
 
-    def forward(self, maps: Tensor) -> Parts:
+    def forward(self, maps: Tensor) -> _Parts:
         """(windows, channels, H, W) -> parts of the same size."""
-        return Parts(self.b0(maps), self.b1a(maps), self.b2a(maps), F.max_pool2d(maps, 3, 1, 1))
+        return _Parts(self.b0(maps), self.b1a(maps), self.b2a(maps), F.max_pool2d(maps, 3, 1, 1))
 
 
 class _InTime(nn.Module):
@@ -310,7 +310,7 @@ class _InTime(nn.Module):
         self.b1b, self.b2b = (_TimeConvolution(_folded_unit(block, name), n_places) for name in ("b1b", "b2b"))
         self.b3b = _Pointwise(_folded_unit(block, "b3b"))
 
-    def forward(self, places: Sequence[Parts]) -> Maps:
+    def forward(self, places: Sequence[_Parts]) -> Maps:
         """The parts of each place -> the map of each place."""
         b0, b1a, b2a, highest = (list(maps) for maps in zip(*places, strict=True))
         branches = (b0, self.b1b(b1a), self.b2b(b2a), [self.b3b(maps) for maps in _highest_in_time(highest, 3, 1)])
@@ -326,8 +326,8 @@ class _TimeConvolution(nn.Module):
         taps = [tap.double() for tap in unit.weight.unbind(2)]
         rows = _TAPS_OF_2 if self.per_tile == 2 else _TAPS_OF_4
         summed = (torch.stack([f * tap for f, tap in zip(row, taps, strict=True)]).sum(dim=0) for row in rows)
-        self.weights = frozen(*(weight.float() for weight in summed))
-        (self.bias,) = frozen(unit.bias)
+        self.weights = _frozen(*(weight.float() for weight in summed))
+        (self.bias,) = _frozen(unit.bias)
 
     def forward(self, maps: Maps) -> Maps:
         """(windows, inputs, H, W) for each place -> (windows, outputs, H, W) for each place, not negative."""
@@ -345,7 +345,7 @@ class _TimeConvolution(nn.Module):
         return convolved
 
 
-class Windows(nn.Module):
+class _Windows(nn.Module):
     """The parts of each place of a window, which `_InSpace` of Mixed_3b gives -> the vector of the window."""
 
     def __init__(self, trunk: InceptionTrunk) -> None:
@@ -362,8 +362,8 @@ class Windows(nn.Module):
 
     def forward(self, *parts: Tensor) -> tuple[Tensor]:
         """8 x 4 x (windows, channels, H, W), the parts of one place after the other -> (windows, trunk dim)."""
-        n = len(Parts._fields)
-        maps: Maps = self.first([Parts(*parts[k : k + n]) for k in range(0, len(parts), n)])
+        n = len(_Parts._fields)
+        maps: Maps = self.first([_Parts(*parts[k : k + n]) for k in range(0, len(parts), n)])
         for stage in self.later:
             maps = stage(maps)
         return (torch.stack(maps).mean(dim=(0, 3, 4)),)
@@ -388,7 +388,7 @@ class _Pool(nn.Module):
         self.kernel, self.stride = pool.kernel, pool.stride
 
     def forward(self, maps: Maps) -> Maps:
-        in_space = [pooled(one, self.kernel[1], self.stride[1]) for one in maps]
+        in_space = [_pooled(one, self.kernel[1], self.stride[1]) for one in maps]
         return _highest_in_time(in_space, self.kernel[0], self.stride[0])
 
 
@@ -398,13 +398,13 @@ class _Pointwise(nn.Module):
     def __init__(self, unit: Folded) -> None:
         super().__init__()
         self.outputs, self.inputs = unit.weight.shape[:2]
-        self.weight, self.bias = frozen(unit.weight[:, :, 0], unit.bias)
+        self.weight, self.bias = _frozen(unit.weight[:, :, 0], unit.bias)
 
     def forward(self, maps: Tensor) -> Tensor:
         return F.relu(F.conv2d(maps, self.weight, self.bias))
 
 
-def pooled(maps: Tensor, kernel: int = 3, stride: int = 2) -> Tensor:
+def _pooled(maps: Tensor, kernel: int = 3, stride: int = 2) -> Tensor:
     """The maximum in space under a kernel; where `same_padding` is uneven, ceil_mode pads the end."""
     padding = [same_padding(int(size), kernel, stride)[0] for size in maps.shape[2:]]
     return F.max_pool2d(maps, kernel, stride, padding, ceil_mode=True)
@@ -418,7 +418,7 @@ def _folded_unit(parent: nn.Module, name: str) -> Folded:
     return folded_weights(unit)
 
 
-def frozen(*tensors: Tensor) -> nn.ParameterList:
+def _frozen(*tensors: Tensor) -> nn.ParameterList:
     return nn.ParameterList(nn.Parameter(tensor.contiguous(), requires_grad=False) for tensor in tensors)
 
 

@@ -140,7 +140,7 @@ def in_body_coordinates(body: Body) -> Body:
     return Body(placed(body.pose), placed(body.left), placed(body.right))
 
 
-def bridged(part: Part) -> _BridgedPart:
+def _bridged(part: Part) -> _BridgedPart:
     """Fill the gaps of windows (B, T, ...): on a straight line between two frames, at the ends as the nearest frame."""
     n_windows, n_frames = part.found.shape
     frame = torch.arange(n_frames, device=part.found.device).expand(n_windows, n_frames)
@@ -247,29 +247,29 @@ def _frame_numbers(body: Body) -> _FrameNumbers:
     place = pose[:, :, _POSE, :2].flatten(2)
     seen = pose[:, :, _ELBOWS_AND_WRISTS, 3]
     relation = _relation(left.wrist * mirror[:2], right.wrist, pose)
-    return _FrameNumbers(torch.cat([place, motion(place), seen], dim=-1), left, right, relation)
+    return _FrameNumbers(torch.cat([place, _motion(place), seen], dim=-1), left, right, relation)
 
 
-def motion(numbers: Tensor) -> Tensor:
+def _motion(numbers: Tensor) -> Tensor:
     """How far (B, T, n) moved since the frame before, in fifths; zero for the first frame."""
     return F.pad(_STEPS * (numbers[:, 1:] - numbers[:, :-1]), (0, 0, 1, 0))
 
 
 def _hand_numbers(hand: Part, pose_wrist: Tensor) -> _HandNumbers:
     """A right hand (B, T, 21, 3) and the same wrist (B, T, 4) as the pose sees it."""
-    whole = bridged(hand)
+    whole = _bridged(hand)
     points = whole.points
     size = torch.linalg.vector_norm(points[:, :, _MIDDLE_KNUCKLE] - points[:, :, WRIST], dim=-1).mean(1)
     shape = (points - points[:, :, WRIST : WRIST + 1]) / size.clamp_min(_SMALLEST_HAND)[:, None, None, None]
     first, second = (list(ends) for ends in zip(*_NEAR, strict=True))
     normal = F.normalize(torch.linalg.cross(shape[:, :, _INDEX_KNUCKLE], shape[:, :, _LITTLE_KNUCKLE]), dim=-1)
-    near, bending = _length(shape[:, :, first] - shape[:, :, second]), motion(shape[:, :, _TIPS].flatten(2))
+    near, bending = _length(shape[:, :, first] - shape[:, :, second]), _motion(shape[:, :, _TIPS].flatten(2))
     shape_numbers = torch.cat([shape[:, :, 1:].flatten(2), near, normal, bending], dim=-1)
     place = points[:, :, (WRIST, _MIDDLE_KNUCKLE, *_TIPS), :2].flatten(2)
     wrist = torch.where(hand.found[..., None], points[:, :, WRIST, :2], pose_wrist[..., :2])
     nearness = torch.exp(-whole.distance)[..., None]  # 1 where the hand was found
     known = whole.is_known[..., None].to(points.dtype)
-    place_numbers = torch.cat([place, motion(place), wrist, motion(wrist), pose_wrist[..., 3:], nearness, known], -1)
+    place_numbers = torch.cat([place, _motion(place), wrist, _motion(wrist), pose_wrist[..., 3:], nearness, known], -1)
     return _HandNumbers(shape_numbers, place_numbers, whole.is_known, wrist)
 
 
@@ -278,8 +278,8 @@ def _relation(left: Tensor, right: Tensor, pose: Tensor) -> Tensor:
     mouth, nose = pose[:, :, _MOUTH, :2].mean(2), pose[:, :, 0, :2]
     apart, both = left - right, left + right
     offsets = torch.stack([apart, left - mouth, right - mouth, left - nose, right - nose], dim=2)
-    speeds = torch.stack([motion(left), motion(right), motion(apart), motion(both / 2)], dim=2)
-    places = torch.cat([apart, left - mouth, right - mouth, motion(apart), motion(both), both], dim=-1)
+    speeds = torch.stack([_motion(left), _motion(right), _motion(apart), _motion(both / 2)], dim=2)
+    places = torch.cat([apart, left - mouth, right - mouth, _motion(apart), _motion(both), both], dim=-1)
     return torch.cat([places, _length(offsets), _length(speeds)], dim=-1)
 
 

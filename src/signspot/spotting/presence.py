@@ -17,7 +17,7 @@ _LOWEST = -1.01  # below every cosine, above what could not be compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
+class _Candidates:
     """The peaks of one word in what was searched of a video."""
 
     windows: Ints  # (n,) rising
@@ -52,7 +52,7 @@ class Cohort:
         return highest
 
 
-def candidates_of(similarity: SimilarityTrack, track: EmbeddingTrack, cohort: Cohort) -> Candidates:
+def candidates_of(similarity: SimilarityTrack, track: EmbeddingTrack, cohort: Cohort) -> _Candidates:
     """Every peak of a word's curve with its evidence; windows that were not searched score -inf and count for nothing.
 
     Neighbouring windows are nearly the same, so a search counts as long as it has windows that share no frame.
@@ -63,7 +63,7 @@ def candidates_of(similarity: SimilarityTrack, track: EmbeddingTrack, cohort: Co
     n_searched = max(1, int((best > _LOWEST).sum()) * grid.stride // grid.length)
     fixed = np.broadcast_to(np.log([n_searched, max(1, len(similarity.entries))]), (len(windows), 2))
     margin = cosine - cohort.highest(track, windows, similarity.word)
-    return Candidates(windows, np.c_[cosine, margin, fixed])
+    return _Candidates(windows, np.c_[cosine, margin, fixed])
 
 
 def _steadied(curve: FloatArray) -> FloatArray:
@@ -95,15 +95,15 @@ class Judge:
             raise ValueError(f"{track.video_id}: vectors by {track.fingerprint!r}, not {calibration.fingerprint!r}")
         return cls(track, calibration, calibration.fit_for(is_read=is_read), Cohort.of(calibration))
 
-    def __call__(self, similarity: SimilarityTrack) -> Judged:
+    def __call__(self, similarity: SimilarityTrack) -> _Judged:
         """All peaks of a word and how sure each is."""
         candidates = candidates_of(similarity, self.track, self.cohort)
         probability = self.fit.probability(candidates.evidence)
-        return Judged(candidates.windows, probability, candidates.evidence[:, 0], self.calibration.name)
+        return _Judged(candidates.windows, probability, candidates.evidence[:, 0], self.calibration.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class _Judged:
     """The peaks of a word and the probability of each."""
 
     windows: Ints  # (n,) rising

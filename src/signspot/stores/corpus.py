@@ -133,7 +133,7 @@ def read_corpus(path: Path, *, may_be_empty: bool = False) -> CorpusSource:
         problems += records.problems
         found = _from_records(records.rows, Place(manifest.parent))
     else:
-        raise FormatError(path, "is no corpus", "name a folder of videos, or its .csv or .json file")
+        raise FormatError(path, "is not a corpus", "name a folder of videos, or its .csv or .json file")
     table = (path if manifest is None else manifest.parent) / "annotations.csv"
     if (manifest is None or manifest.suffix.lower() == ".csv") and table.is_file():
         marks = csv_records(table, _ANNOTATION_FIELDS)
@@ -184,7 +184,8 @@ def _collected(found: Iterable[_Item], rows: Iterable[Record], problems: list[No
         if isinstance(item, Notice):
             problems.append(item)
         elif item.video_id in episodes or item.video in files:
-            problems.append(Notice(str(item.video), f"the video {item.video_id!r} comes twice", "list each video once"))
+            what = f"the video {item.video_id!r} comes twice"
+            problems.append(Notice(str(item.video), what, "list each video once"))
         else:
             episodes[item.video_id] = by_name[item.video_id + item.video.suffix] = item
             files.add(item.video)
@@ -212,7 +213,7 @@ def _annotation(row: Record, episodes: dict[str, Episode]) -> TimedAnnotation:
             raise ValueError(f"stop_ms {stop:g} lies before start_ms {start:g}")
         time_ms = (start + stop) / 2
     if frame is not None and not frame.is_integer():
-        raise ValueError(f"frame {frame:g} is no whole number")
+        raise ValueError(f"frame {frame:g} is not a whole number")
     confidence = row.number("confidence")
     return TimedAnnotation(
         video_id=episodes[name].video_id,
@@ -285,7 +286,8 @@ def _from_folder(place: Place) -> Iterator[_Item]:
         folder = waiting.pop()
         here = place.listing(folder)
         if folder is not None and folder.name.count("/") >= _MAX_DEPTH:
-            yield Notice(str(folder.path), f"is more than {_MAX_DEPTH} folders deep and not read", "move its videos up")
+            what = f"is more than {_MAX_DEPTH} folders deep and not read"
+            yield Notice(str(folder.path), what, "move its videos up")
             continue
         beside = [place.listing(inner) for inner in here.folders if _is_subtitles(inner)]
         yield from here.problems
@@ -318,7 +320,8 @@ def _episodes_in(here: Listing, beside: list[Listing], others: list[Found]) -> I
     for video in videos:
         own = subtitles.get(video.last_name) or subtitles.get(video.stem, [])
         if len(own) > 1:
-            yield Notice(str(video.path), f"{len(own)} subtitle files; {own[0].path.name} is used", "remove the others")
+            what = f"{len(own)} subtitle files; {own[0].path.name} is used"
+            yield Notice(str(video.path), what, "remove the others")
         yield Episode(video_id=_video_id(video.name, short), video=video.path, subtitles=own[0].path if own else None)
 
 
@@ -348,7 +351,6 @@ def _annotation_fields(annotation: TimedAnnotation) -> dict[str, object]:
 
 # What was really signed, as a Parquet table: one row a sign, for those who measure spotting.
 
-
 _TYPES = {"str": pa.string(), "int": pa.int64()}
 
 
@@ -369,7 +371,6 @@ _SCHEMA = pa.schema([pa.field(field.name, _TYPES[str(field.type)], nullable=Fals
 
 
 def write_truth(signs: Iterable[SignedSign], path: Path, *, overwrite: bool = False) -> None:
-    """Write all signs of a corpus."""
     rows = list(signs)
     columns = [[getattr(row, name) for row in rows] for name in _SCHEMA.names]
     table = pa.table([pa.array(column, kind) for column, kind in zip(columns, _SCHEMA.types, strict=True)], _SCHEMA)
@@ -378,11 +379,10 @@ def write_truth(signs: Iterable[SignedSign], path: Path, *, overwrite: bool = Fa
 
 
 def read_truth(path: Path) -> tuple[SignedSign, ...]:
-    """Read them again."""
     try:
         table = pq.read_table(path)
         if table.schema.names != _SCHEMA.names:
-            raise FormatError(path, "is no table of signed signs", "name the truth.parquet of a world")
+            raise FormatError(path, "is not a table of signed signs", "name the truth.parquet of a world")
         return tuple(SignedSign(**row) for row in table.to_pylist())
     except (OSError, pa.ArrowException) as error:
         raise FormatError(path, f"cannot be read ({error})", "name the truth.parquet of a world") from error

@@ -29,8 +29,8 @@ import numpy.typing as npt
 
 from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
 from signspot.domain.time import FrameSpan
-from signspot.domain.tracks import EntryVectors, FloatArray
-from signspot.domain.words import Word, normalise
+from signspot.domain.tracks import FloatArray
+from signspot.domain.words import normalise
 from signspot.errors import DictionaryError, FormatError, Notice
 from signspot.files.arrays import Arrays, ArraysKind, read_arrays, write_arrays
 from signspot.files.atomic import atomic_output
@@ -96,7 +96,7 @@ def read_dictionary(path: Path) -> DictionarySource:
     elif manifest.suffix.lower() == ".csv":
         name, found = manifest.parent.resolve().name, _from_csv(manifest)
     else:
-        raise DictionaryError(path, "is no dictionary", "name a folder of clips, or its .csv or .json file")
+        raise DictionaryError(path, "is not a dictionary", "name a folder of clips, or its .csv or .json file")
     entries, problems = _unique(itertools.chain(remarks, found))
     if not entries:
         what = nothing_usable("clip", problems)
@@ -206,7 +206,7 @@ def _from_json(path: Path) -> tuple[str, Iterator[_Item]]:
     content = read_manifest(path, _FORMAT)
     name = content.get("name", path.parent.resolve().name)
     if not isinstance(name, str):
-        raise FormatError(path, 'its "name" is no text', "write the manifest again")
+        raise FormatError(path, 'its "name" is not text', "write the manifest again")
     records = json_records(path, content, "entries", _FIELDS)
     return name, iter((*records.problems, *_from_records(records.rows, Place(path.parent))))
 
@@ -274,9 +274,8 @@ def _has_features(folder: Path) -> bool:
     return (folder / FEATURES_FILE).is_file()
 
 
-# New entries for a dictionary that exists, at the end of the file that describes it; whatever is in that file stays.
-#
-# A folder of clips without such a file gets one, which lists the old clips and the new.
+# New entries for a dictionary that exists, at the end of the file that describes it; whatever is in that file stays. A
+# folder of clips without such a file gets one, which lists the old clips and the new.
 
 
 def manifest_of(path: Path) -> Path:
@@ -295,7 +294,7 @@ def add_entries(path: Path, old: Dictionary, entries: Sequence[Entry]) -> Path:
         content = read_manifest(manifest, _FORMAT)
         listed = content.get("entries")
         if not isinstance(listed, list):
-            raise FormatError(manifest, "its entries are no list", "write the manifest again")
+            raise FormatError(manifest, "its entries are not a list", "write the manifest again")
         new = [{name: unguarded(cell) for name, cell in row.items()} for row in _rows(entries, manifest)]
         content["entries"] = [*listed, *new]
         write_json(content, manifest, overwrite=True)
@@ -321,7 +320,7 @@ def _extend_table(manifest: Path, rows: Sequence[dict[str, str]]) -> None:
     try:
         header, *lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     except (csv.Error, ValueError) as error:
-        raise FormatError(manifest, f"is no table ({error})", "correct it first") from error
+        raise FormatError(manifest, f"is not a table ({error})", "correct it first") from error
     known = [name.strip().lower() for name in header]
     missing = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in known]
     written = io.StringIO(newline="")
@@ -334,19 +333,15 @@ def _extend_table(manifest: Path, rows: Sequence[dict[str, str]]) -> None:
         temporary.write_bytes(written.getvalue().encode("utf-8-sig"))
 
 
-# Vectors of dictionary entries beside their manifest, for dictionaries whose videos are not at hand.
-#
-# One file, features.safetensors: for every kind of feature an array (n_entries, d) and which rows it has. The header
-# names the entries in the order of the rows, says what made each kind, and carries a checksum of it all, because a
-# flipped bit in a flat file reads as a valid number.
+# Vectors of dictionary entries beside their manifest, for dictionaries whose videos are not at hand: one file,
+# features.safetensors: for every kind of feature an array (n_entries, d) and which rows it has. The header names the
+# entries in the order of the rows, says what made each kind, and carries a checksum of it all, because a flipped bit in
+# a flat file reads as a valid number.
 
 
 FEATURES_FILE = "features.safetensors"
 _FEATURES = ArraysKind(
-    what="file of vectors",
-    fix="import the dictionary again",
-    format="signspot-entry-features",
-    checked="entry_ids",
+    what="file of vectors", fix="import the dictionary again", format="signspot-entry-features", checked="entry_ids"
 )
 _PRESENT = ".present"
 
@@ -394,14 +389,6 @@ class EntryFeatures:
             return None
         vector: FloatArray = features.vectors[row]
         return vector
-
-    def of_word(self, kind: str, word: Word, entries: Iterable[Entry]) -> EntryVectors:
-        """The vectors of those entries that have one, scaled to length 1, ready to be compared."""
-        found = [(entry, v) for entry in entries if (v := self.vector(kind, entry.entry_id)) is not None]
-        stacked = np.stack([v for _, v in found]) if found else np.empty((0, self.kinds[kind].vectors.shape[1]))
-        lengths = np.linalg.norm(stacked.astype(np.float64), axis=1, keepdims=True)
-        unit = (stacked / lengths).astype(np.float32)
-        return EntryVectors(word, tuple(entry for entry, _ in found), unit, self.kinds[kind].made_by)
 
 
 def write_entry_features(features: EntryFeatures, folder: Path, *, overwrite: bool = False) -> None:

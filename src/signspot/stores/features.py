@@ -67,48 +67,22 @@ _LONGEST_WAIT_SECONDS = 1.0  # inside SQLite, where Ctrl-C is not heard
 
 def _create_tracks(connection: sqlite3.Connection) -> None:
     connection.execute(
-        """
-        CREATE TABLE track (
-            media_sha256 TEXT NOT NULL,
-            fingerprint TEXT NOT NULL,
-            stride INTEGER NOT NULL,
-            video_id TEXT NOT NULL,
-            n_windows INTEGER NOT NULL,
-            dim INTEGER NOT NULL,
-            partial TEXT NOT NULL,
-            warnings TEXT NOT NULL,
-            shard_sha256 TEXT NOT NULL,
-            n_bytes INTEGER NOT NULL,
-            PRIMARY KEY (media_sha256, fingerprint, stride)
-        ) WITHOUT ROWID
-        """
+        "CREATE TABLE track (media_sha256 TEXT NOT NULL, fingerprint TEXT NOT NULL, stride INTEGER NOT NULL,"
+        " video_id TEXT NOT NULL, n_windows INTEGER NOT NULL, dim INTEGER NOT NULL, partial TEXT NOT NULL,"
+        " warnings TEXT NOT NULL, shard_sha256 TEXT NOT NULL, n_bytes INTEGER NOT NULL,"
+        " PRIMARY KEY (media_sha256, fingerprint, stride)) WITHOUT ROWID"
     )
 
 
 def _create_entries(connection: sqlite3.Connection) -> None:
     connection.execute(
-        """
-        CREATE TABLE entry_vector (
-            fingerprint TEXT NOT NULL,
-            media_sha256 TEXT NOT NULL,
-            landmarks_sha256 TEXT NOT NULL,
-            part TEXT NOT NULL,
-            name TEXT NOT NULL,
-            vector BLOB NOT NULL,
-            checksum BLOB NOT NULL,
-            PRIMARY KEY (fingerprint, media_sha256, landmarks_sha256, part)
-        )
-        """
+        "CREATE TABLE entry_vector (fingerprint TEXT NOT NULL, media_sha256 TEXT NOT NULL,"
+        " landmarks_sha256 TEXT NOT NULL, part TEXT NOT NULL, name TEXT NOT NULL, vector BLOB NOT NULL,"
+        " checksum BLOB NOT NULL, PRIMARY KEY (fingerprint, media_sha256, landmarks_sha256, part))"
     )
     connection.execute(
-        """
-        CREATE TABLE file (
-            path BLOB NOT NULL PRIMARY KEY,
-            stamp TEXT NOT NULL,
-            sha256 TEXT NOT NULL,
-            checksum BLOB NOT NULL
-        ) WITHOUT ROWID
-        """
+        "CREATE TABLE file (path BLOB NOT NULL PRIMARY KEY, stamp TEXT NOT NULL, sha256 TEXT NOT NULL,"
+        " checksum BLOB NOT NULL) WITHOUT ROWID"
     )
     connection.execute("CREATE TABLE model (fingerprint TEXT NOT NULL PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID")
 
@@ -120,23 +94,18 @@ _WITH_ENTRIES = 2  # the version that brought their tables; a folder that may on
 _ROWS_PER_QUERY = 500  # SQLite limits the parameters of a statement
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """How a catalogue is opened."""
-
-    read_only: bool = False
-    on_network: bool = False  # no WAL there: its shared memory does not reach other machines
-    patience_seconds: float = 30.0
-
-
-class Catalogue:
+class _Catalogue:
     """The rows of all stored tracks."""
 
-    def __init__(self, path: Path, access: Access) -> None:
-        self._path, self._access = path, access
+    def __init__(
+        self, path: Path, *, read_only: bool = False, on_network: bool = False, patience_seconds: float = 30.0
+    ) -> None:
+        self._path, self._read_only, self._patience = path, read_only, patience_seconds
+        # No WAL on a network: its shared memory does not reach other machines.
+        self._journal = "TRUNCATE" if on_network else "WAL"
         self._mutex = threading.RLock()
         with self._explained():
-            self._connection = self._opened_read_only() if access.read_only else self._opened("mode=rwc")
+            self._connection = self._opened_read_only() if read_only else self._opened("mode=rwc")
         try:
             self._prepare()
         except BaseException:
@@ -144,7 +113,6 @@ class Catalogue:
             raise
 
     def close(self) -> None:
-        """Give the file back."""
         with self._mutex, self._explained():
             self._connection.close()
 
@@ -165,7 +133,7 @@ class Catalogue:
     def writing(self, *, patient: bool = True) -> Iterator[None]:
         """All changes of the block together or none; nobody else writes meanwhile."""
         with self._mutex, self._explained():
-            self._patiently("BEGIN IMMEDIATE", self._access.patience_seconds if patient else 0)
+            self._patiently("BEGIN IMMEDIATE", self._patience if patient else 0)
             try:
                 yield
                 self._connection.execute("COMMIT")
@@ -173,7 +141,7 @@ class Catalogue:
                 self._connection.rollback()
                 raise
 
-    def find(self, key: TrackKey) -> StoredTrack | None:
+    def find(self, key: _TrackKey) -> StoredTrack | None:
         """The row of `key`."""
         found = self._stored(f"WHERE {_OF_KEY}", key.media_sha256, key.fingerprint, key.stride)
         return found[0] if found else None
@@ -185,7 +153,7 @@ class Catalogue:
 
     def file_names(self) -> frozenset[str]:
         """The names of all shards that count."""
-        return frozenset(shard_name(*row) for row in self._rows("SELECT media_sha256, shard_sha256 FROM track"))
+        return frozenset(_shard_name(*row) for row in self._rows("SELECT media_sha256, shard_sha256 FROM track"))
 
     def add(self, stored: StoredTrack) -> bool:
         """Add a row, inside `writing`; False if the key has one already."""
@@ -207,15 +175,11 @@ class Catalogue:
         with self._mutex, self._explained():
             return self._connection.execute(f"DELETE FROM track WHERE {where}", values).rowcount == 1
 
-    def entries(self) -> tuple[StoredEntry, ...]:
+    def entries(self) -> tuple[_StoredEntry, ...]:
         """All vectors of dictionary clips, without the numbers."""
         columns = "fingerprint, media_sha256, landmarks_sha256, part, name, length(vector)"
-        return tuple(
-            StoredEntry(EntryKey(media, landmarks, part, name), fingerprint, n_bytes)
-            for fingerprint, media, landmarks, part, name, n_bytes in self._newer_rows(
-                f"SELECT {columns} FROM entry_vector ORDER BY name, media_sha256, part, fingerprint"
-            )
-        )
+        rows = self._newer_rows(f"SELECT {columns} FROM entry_vector ORDER BY name, media_sha256, part, fingerprint")
+        return tuple(_StoredEntry(EntryKey(*key), fingerprint, n_bytes) for fingerprint, *key, n_bytes in rows)
 
     def entry_vectors(self, fingerprint: str, media: Iterable[str] | None) -> Iterator[tuple[EntryKey, bytes | None]]:
         """The vectors of clips (None: all) under one model as bytes; None in the place of a damaged one."""
@@ -236,42 +200,29 @@ class Catalogue:
     def add_entry_vectors(self, vectors: Mapping[EntryKey, bytes], fingerprint: str) -> None:
         """Add vectors of clips, inside `writing`, in place of those that are there."""
         rows = (
-            (
-                *(fingerprint, key.media_sha256, key.landmarks_sha256, key.part, one_line(key.name)),
-                *(vector, _checksum(*_summed(key, fingerprint), vector)),
-            )
+            (*_summed(key, fingerprint), one_line(key.name), vector, _checksum(*_summed(key, fingerprint), vector))
             for key, vector in vectors.items()
         )
         self._many("INSERT OR REPLACE INTO entry_vector VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
-    def discard_entries(self, entries: Iterable[StoredEntry]) -> None:
-        """Remove vectors of clips, inside `writing`."""
+    def discard_entries(self, entries: Iterable[_StoredEntry]) -> None:
         where = "fingerprint = ? AND media_sha256 = ? AND landmarks_sha256 = ? AND part = ?"
-        rows = ((e.fingerprint, e.key.media_sha256, e.key.landmarks_sha256, e.key.part) for e in entries)
-        self._many(f"DELETE FROM entry_vector WHERE {where}", rows)
+        self._many(f"DELETE FROM entry_vector WHERE {where}", (_summed(e.key, e.fingerprint) for e in entries))
 
     def files(self, paths: Iterable[bytes]) -> dict[bytes, tuple[str, str]]:
         """What files looked like when they were hashed, and their sha256."""
-        found = (
-            row
-            for some in _batches(paths)
-            for row in self._newer_rows(
-                f"SELECT path, stamp, sha256, checksum FROM file WHERE path IN ({_marks(some)})", *some
-            )
-        )
+        query = "SELECT path, stamp, sha256, checksum FROM file WHERE path IN"
+        found = (row for some in _batches(paths) for row in self._newer_rows(f"{query} ({_marks(some)})", *some))
         return {path: (stamp, sha256) for path, stamp, sha256, made in found if _is_sound(made, path, stamp, sha256)}
 
     def add_files(self, files: Mapping[bytes, tuple[str, str]]) -> None:
-        """Remember the sha256 of files, inside `writing`."""
         rows = ((path, stamp, sha256, _checksum(path, stamp, sha256)) for path, (stamp, sha256) in files.items())
         self._many("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?)", rows)
 
     def model_names(self) -> dict[str, str]:
-        """What people call the models of which something is stored, by their fingerprints."""
         return dict(self._newer_rows("SELECT fingerprint, name FROM model"))
 
     def name_model(self, fingerprint: str, name: str) -> None:
-        """Remember what people call a model, inside `writing`."""
         self._many("INSERT OR REPLACE INTO model VALUES (?, ?)", [(fingerprint, one_line(name))])
 
     def prune(self) -> None:
@@ -295,7 +246,7 @@ class Catalogue:
         return () if found == ("ok",) else found
 
     def _opened(self, query: str) -> sqlite3.Connection:
-        wait = min(_LONGEST_WAIT_SECONDS, self._access.patience_seconds)
+        wait = min(_LONGEST_WAIT_SECONDS, self._patience)
         uri = f"{self._path.absolute().as_uri()}?{query}"
         return sqlite3.connect(uri, timeout=wait, isolation_level=None, check_same_thread=False, uri=True)
 
@@ -313,9 +264,8 @@ class Catalogue:
 
     def _prepare(self) -> None:
         with self._explained():
-            if not self._access.read_only:
-                journal = "TRUNCATE" if self._access.on_network else "WAL"
-                self._patiently(f"PRAGMA journal_mode = {journal}", self._access.patience_seconds)
+            if not self._read_only:
+                self._patiently(f"PRAGMA journal_mode = {self._journal}", self._patience)
                 self._rows("PRAGMA synchronous = FULL")
                 self._rows("PRAGMA secure_delete = ON")  # what is withdrawn leaves no trace in free pages
         if self.version > len(MIGRATIONS):
@@ -419,7 +369,7 @@ def _is(error: Exception, *codes: int) -> bool:
 def _from_row(row: tuple[Any, ...]) -> StoredTrack:
     media_sha256, fingerprint, stride, video_id, n_windows, dim, partial, warnings, shard_sha256, n_bytes = row
     return StoredTrack(
-        key=TrackKey(media_sha256, fingerprint, int(stride)),
+        key=_TrackKey(media_sha256, fingerprint, int(stride)),
         video_id=video_id,
         n_windows=int(n_windows),
         dim=int(dim),
@@ -429,11 +379,10 @@ def _from_row(row: tuple[Any, ...]) -> StoredTrack:
     )
 
 
-# One track as one file that never changes: a safetensors shard, named by its content.
-#
-# Vectors are kept as float16 (n_windows, d), the time axis as float64 (n_frames,) in ms, everything else as one JSON
-# text in the header. The format does not notice flipped bits, so the name carries the sha256 of the whole file. A
-# shard is written piece by piece and read as a memory map, so that long videos need no more memory than short ones.
+# One track as one file that never changes: a safetensors shard, named by its content. Vectors are kept as float16
+# (n_windows, d), the time axis as float64 (n_frames,) in ms, everything else as one JSON text in the header. The format
+# does not notice flipped bits, so the name carries the sha256 of the whole file. A shard is written piece by piece and
+# read as a memory map, so that long videos need no more memory than short ones.
 
 
 SUFFIX = ".safetensors"
@@ -443,12 +392,12 @@ _SQUARE_TOLERANCE = 0.02  # of the squared length of a row that should be of len
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
-class DamagedShard(Exception):
+class _DamagedShard(Exception):
     """A shard is not what the catalogue says; it has to be computed again."""
 
 
 @dataclass(frozen=True, slots=True)
-class TrackKey:
+class _TrackKey:
     """What a stored track belongs to: tracks that differ in any of these never mix."""
 
     media_sha256: str
@@ -476,7 +425,7 @@ class Remarks:
 class StoredTrack:
     """What the catalogue knows about one shard."""
 
-    key: TrackKey
+    key: _TrackKey
     video_id: str
     n_windows: int
     dim: int
@@ -490,8 +439,7 @@ class StoredTrack:
 
     @property
     def file_name(self) -> str:
-        """The name of its file."""
-        return shard_name(self.key.media_sha256, self.shard_sha256)
+        return _shard_name(self.key.media_sha256, self.shard_sha256)
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,7 +453,7 @@ class EntryKey:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredEntry:
+class _StoredEntry:
     """What the catalogue knows about the vector of one dictionary clip."""
 
     key: EntryKey
@@ -513,33 +461,20 @@ class StoredEntry:
     n_bytes: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shard:
-    """A track as the bytes of its file."""
-
-    stored: StoredTrack
-    header: bytes
-    track: EmbeddingTrack
-
-    def pieces(self) -> Iterator[bytes]:
-        """The file from its beginning to its end."""
-        return _pieces(self.header, self.track)
-
-
-def rows_name(key: TrackKey) -> str:
+def _rows_name(key: _TrackKey) -> str:
     """What the rows of a track are called while it is not finished."""
     model = hashlib.sha256(f"{key.fingerprint} {key.stride}".encode()).hexdigest()
     return f"{key.media_sha256}.{model[:16]}.rows"
 
 
-def shard_name(media_sha256: str, shard_sha256: str) -> str:
+def _shard_name(media_sha256: str, shard_sha256: str) -> str:
     """Unique to the media and the content, so a name never changes its meaning."""
     return f"{media_sha256}.{shard_sha256}{SUFFIX}"
 
 
-def encode_shard(media_sha256: str, track: EmbeddingTrack, remarks: Remarks) -> Shard:
-    """The file of a track; the same track always gives the same bytes."""
-    key = TrackKey(media_sha256, track.fingerprint, track.grid.stride)
+def _encode_shard(media_sha256: str, track: EmbeddingTrack, remarks: Remarks) -> tuple[StoredTrack, bytes]:
+    """The row and the header of a track; the same track always gives the same bytes."""
+    key = _TrackKey(media_sha256, track.fingerprint, track.grid.stride)
     _refuse_unusable(track)
     card = {
         "key": asdict(key),
@@ -555,42 +490,42 @@ def encode_shard(media_sha256: str, track: EmbeddingTrack, remarks: Remarks) -> 
     for piece in _pieces(header, track):
         digest.update(piece)
         n_bytes += len(piece)
-    return Shard(_stored(card, track.vectors.shape, digest.hexdigest(), n_bytes), header, track)
+    return _stored(card, track.vectors.shape, digest.hexdigest(), n_bytes), header
 
 
-def verify_shard(path: Path, stored: StoredTrack) -> None:
+def _verify_shard(path: Path, stored: StoredTrack) -> None:
     """Raise unless the file is, bit for bit, the one that was written."""
     with _readable(path), path.open("rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != stored.shard_sha256:
-            raise DamagedShard("does not have the checksum it was written with")
+            raise _DamagedShard("does not have the checksum it was written with")
 
 
-def open_shard(path: Path, stored: StoredTrack) -> EmbeddingTrack:
+def _open_shard(path: Path, stored: StoredTrack) -> EmbeddingTrack:
     """The track of a shard that has been verified; its rows are a read-only map of float16, rounded as they lie there.
 
     Rows that should have length 1 have it but for that rounding: see `as_stored`.
     """
     with _readable(path):
         with safe_open(path, framework="numpy") as shard:
-            card = _card(shard)
+            card = json.loads(shard.metadata()[_METADATA_KEY])
             # A flipped bit in the catalogue may lead to the sound shard of another video.
-            if TrackKey(**card["key"]) != stored.key:
-                raise DamagedShard("belongs to another video or model")
+            if _TrackKey(**card["key"]) != stored.key:
+                raise _DamagedShard("belongs to another video or model")
             axis = TimeAxis(shard.get_tensor("times_ms"), card["origin_ms"])
         grid = WindowGrid(card["n_frames"], card["length"], stored.key.stride)
         unit_rows = card.get("unit_rows", True)
         return EmbeddingTrack(card["video_id"], grid, axis, _mapped(path), stored.key.fingerprint, unit_rows)
 
 
-def stored_in(path: Path) -> StoredTrack:
+def _stored_in(path: Path) -> StoredTrack:
     """What a shard says about itself; its checksum is taken from its name and not verified here."""
     with _readable(path):
         media_sha256, _, shard_sha256 = path.name.removesuffix(SUFFIX).partition(".")
         with safe_open(path, framework="numpy") as shard:
-            card, shape = _card(shard), shard.get_slice("vectors").get_shape()
+            card, shape = json.loads(shard.metadata()[_METADATA_KEY]), shard.get_slice("vectors").get_shape()
         stored = _stored(card, tuple(shape), shard_sha256, path.stat().st_size)
         if stored.key.media_sha256 != media_sha256:
-            raise DamagedShard("does not belong to the video it is named after")
+            raise _DamagedShard("does not belong to the video it is named after")
         return stored
 
 
@@ -619,9 +554,9 @@ def _mapped(path: Path) -> Vectors:
         length = int.from_bytes(file.read(8), "little")
         described = json.loads(file.read(length))["vectors"]
         if described["dtype"] != "F16":
-            raise DamagedShard(f"holds vectors of {described['dtype']}")
+            raise _DamagedShard(f"holds vectors of {described['dtype']}")
         n_rows, dim = described["shape"]
-        return mapped_rows(file, (n_rows, dim), "<f2", 8 + length + described["data_offsets"][0])
+        return _mapped_rows(file, (n_rows, dim), "<f2", 8 + length + described["data_offsets"][0])
 
 
 def _unusable(unit_rows: bool, rows: Vectors) -> npt.NDArray[np.bool_]:
@@ -639,17 +574,16 @@ def _refuse_unusable(track: EmbeddingTrack) -> None:
     blocks = (_unusable(track.unit_rows, block) for block in row_blocks(track.vectors))
     unusable = np.concatenate([np.zeros(0, bool), *blocks])
     if unusable.any():
-        kind = (
+        fault = (
             "embeddings are neither of length 1 nor zero" if track.unit_rows else "vectors are no numbers or too large"
         )
-        what = f"{unusable.sum()} of {len(unusable)} {kind}"
-        fix = "nothing was stored; check the model"
-        raise InputError(track.video_id, f"{what}, first that of window {unusable.argmax()}", fix)
+        what = f"{unusable.sum()} of {len(unusable)} {fault}, first that of window {unusable.argmax()}"
+        raise InputError(track.video_id, what, "nothing was stored; check the model")
 
 
 def _stored(card: dict[str, Any], shape: tuple[int, ...], shard_sha256: str, n_bytes: int) -> StoredTrack:
     return StoredTrack(
-        key=TrackKey(**card["key"]),
+        key=_TrackKey(**card["key"]),
         video_id=card["video_id"],
         n_windows=shape[0],
         dim=shape[1],
@@ -665,17 +599,12 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DamagedShard("is missing") from error
+        raise _DamagedShard("is missing") from error
     except OSError as error:
         what = f"cannot be read ({error.strerror or error})"
         raise EnvironmentProblem(path, what, "check the disk and the permissions") from error
     except (SafetensorError, InputError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise DamagedShard(f"is not a shard of signspot ({error})") from error
-
-
-def _card(shard: Any) -> dict[str, Any]:
-    card: dict[str, Any] = json.loads(shard.metadata()[_METADATA_KEY])
-    return card
+        raise _DamagedShard(f"is not a shard of signspot ({error})") from error
 
 
 def as_stored(track: EmbeddingTrack) -> EmbeddingTrack:
@@ -719,7 +648,7 @@ _OLD_VECTORS = "entry-vectors"  # where versions up to 0.2.0 kept vectors of dic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreOptions:
+class _StoreOptions:
     """How a store is opened."""
 
     allow_network: bool = False  # SQLite's locks are not reliable on every NFS or SMB server
@@ -728,7 +657,7 @@ class StoreOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class _Unfinished:
     """Rows of a track whose computation was cut short."""
 
     path: Path
@@ -736,7 +665,6 @@ class Unfinished:
 
     @property
     def media_sha256(self) -> str:
-        """The recording they belong to."""
         return self.path.name.partition(".")[0]
 
 
@@ -745,20 +673,18 @@ class Kept:
     """What a store holds, or a part of it."""
 
     tracks: tuple[StoredTrack, ...] = ()
-    entries: tuple[StoredEntry, ...] = ()  # dictionary clips
-    unfinished: tuple[Unfinished, ...] = ()
+    entries: tuple[_StoredEntry, ...] = ()  # dictionary clips
+    unfinished: tuple[_Unfinished, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict, compare=False)  # of models, by their fingerprints
 
     @property
     def n_bytes(self) -> int:
-        """The size of all of it."""
-        kinds: tuple[tuple[StoredTrack | StoredEntry | Unfinished, ...], ...]
+        kinds: tuple[tuple[StoredTrack | _StoredEntry | _Unfinished, ...], ...]
         kinds = (self.tracks, self.entries, self.unfinished)
         return sum(one.n_bytes for kind in kinds for one in kind)
 
     @property
     def media(self) -> frozenset[str]:
-        """The sha256 of every recording and clip."""
         recordings = (one.key.media_sha256 for one in self.tracks)
         clips = (one.key.media_sha256 for one in self.entries)
         return frozenset((*recordings, *clips, *(one.media_sha256 for one in self.unfinished)))
@@ -815,7 +741,7 @@ def is_store(folder: Path) -> bool:
         raise explained(error, folder) from error
 
 
-def open_store(folder: Path, options: StoreOptions = StoreOptions()) -> FeatureStore:
+def open_store(folder: Path, options: _StoreOptions = _StoreOptions()) -> FeatureStore:
     """Open the store in `folder`, which is created if need be, and clear away what crashed writers left."""
     store = FeatureStore(folder, options)
     try:
@@ -829,7 +755,7 @@ def open_store(folder: Path, options: StoreOptions = StoreOptions()) -> FeatureS
 class FeatureStore:
     """The stored tracks of one folder. Several threads and processes may use it at once."""
 
-    def __init__(self, folder: Path, options: StoreOptions = StoreOptions()) -> None:
+    def __init__(self, folder: Path, options: _StoreOptions = _StoreOptions()) -> None:
         self._folder, self._shards, self._options = folder, folder / _SHARDS, options
         self._unfinished, self._old_vectors = folder / "unfinished", folder / _OLD_VECTORS
         self._warnings: list[str] = []
@@ -838,9 +764,12 @@ class FeatureStore:
         self._told = ExitStack()
         on_network = self._is_on_network()
         self._read_only = not self._prepare_folder()
-        patience = options.patience_seconds
-        access = Access(read_only=self._read_only, on_network=on_network, patience_seconds=patience)
-        self._catalogue = Catalogue(self._folder / _CATALOGUE, access)
+        self._catalogue = _Catalogue(
+            self._folder / _CATALOGUE,
+            read_only=self._read_only,
+            on_network=on_network,
+            patience_seconds=options.patience_seconds,
+        )
         try:
             self._upgrade()
         except BaseException:
@@ -861,7 +790,6 @@ class FeatureStore:
         return f"what was computed is kept in {self._folder} and is not computed again" if self._has_grown else ""
 
     def close(self) -> None:
-        """Give the catalogue back; the store cannot be used any more."""
         self._catalogue.close()
 
     @property
@@ -871,7 +799,7 @@ class FeatureStore:
 
     def find(self, media_sha256: str, fingerprint: str, stride: int = 1) -> StoredTrack | None:
         """What is known about a track without reading it; None if it is not stored."""
-        return self._catalogue.find(TrackKey(media_sha256, fingerprint, stride))
+        return self._catalogue.find(_TrackKey(media_sha256, fingerprint, stride))
 
     def get(self, media_sha256: str, fingerprint: str, stride: int = 1) -> EmbeddingTrack | None:
         """The stored track, verified, as float32 rows, of length 1 (or zero) unless they are a trunk's; None if absent.
@@ -896,10 +824,10 @@ class FeatureStore:
             return None
         try:
             if stored.file_name not in self._verified:
-                verify_shard(self._path(stored), stored)
+                _verify_shard(self._path(stored), stored)
                 self._verified.add(stored.file_name)
-            return open_shard(self._path(stored), stored)
-        except DamagedShard as damage:
+            return _open_shard(self._path(stored), stored)
+        except _DamagedShard as damage:
             self._drop(stored, str(damage))
             return None
 
@@ -911,18 +839,18 @@ class FeatureStore:
         self._refuse_read_only()
         if self.find(media_sha256, track.fingerprint, track.grid.stride):
             return
-        shard = encode_shard(media_sha256, track, remarks)
-        path = self._path(shard.stored)
-        with self._room_for(path, shard.stored.n_bytes), ExitStack() as turn:
+        stored, header = _encode_shard(media_sha256, track, remarks)
+        path = self._path(stored)
+        with self._room_for(path, stored.n_bytes), ExitStack() as turn:
             with atomic_output(path, overwrite=True) as temporary:
                 with temporary.open("xb") as file:
-                    file.writelines(shard.pieces())
+                    file.writelines(_pieces(header, track))
                     file.flush()
                     os.fsync(file.fileno())  # the slow part, while others may still write
                 # From here to the commit no other writer and no sweep comes between the file and its row.
                 turn.enter_context(self._catalogue.writing())
             self._has_grown = True
-            if not self._catalogue.add(shard.stored) and path.name not in self._catalogue.file_names():
+            if not self._catalogue.add(stored) and path.name not in self._catalogue.file_names():
                 self._unlink([path])  # another writer was first, with other bytes
             if model:
                 self._catalogue.name_model(track.fingerprint, model)
@@ -936,23 +864,24 @@ class FeatureStore:
         """
         self._refuse_read_only()
         make_folder(self._unfinished)
-        path = self._unfinished / rows_name(TrackKey(media_sha256, made.fingerprint, stride))
-        left = [path, sums_path(path)]
+        path = self._unfinished / _rows_name(_TrackKey(media_sha256, made.fingerprint, stride))
+        left = [path, _sums_path(path)]
         try:
             rows = RowFile(made.dim, np.float16, path)
         except BlockingIOError:
             rows, left = RowFile(made.dim, np.float16), []
+
+        def keep() -> None:
+            self._has_grown |= rows.n_safe > 0
+
         with rows:
             try:
-                with at_interruption(lambda: self._keep(rows)):
+                with at_interruption(keep):
                     yield rows
             except InputError:
                 self._unlink(left)
                 raise
             self._unlink(left)
-
-    def _keep(self, rows: RowFile) -> None:
-        self._has_grown |= rows.n_safe > 0
 
     def entry_vectors(self, keys: Iterable[EntryKey], fingerprint: str) -> dict[EntryKey, FloatArray]:
         """The vectors (d,) of those dictionary clips that have one under a model."""
@@ -976,7 +905,7 @@ class FeatureStore:
         self._refuse_read_only()
         for key in vectors:
             for sha256 in filter(None, (key.media_sha256, key.landmarks_sha256)):
-                TrackKey(sha256, fingerprint)
+                _TrackKey(sha256, fingerprint)
         usable = {key: np.asarray(v, "<f4").tobytes() for key, v in vectors.items() if np.isfinite(v).all()}
         with self._catalogue.writing():
             self._catalogue.add_entry_vectors(usable, fingerprint)
@@ -1028,7 +957,7 @@ class FeatureStore:
     def kept(self) -> Kept:
         """Everything stored: of recordings, of dictionary clips, and of runs that were cut short."""
         rows = (path for path in self._files() if path.parent == self._unfinished)
-        unfinished = tuple(Unfinished(path, _size(path)) for path in sorted(rows))
+        unfinished = tuple(_Unfinished(path, _size_and_change(path)[0]) for path in sorted(rows))
         names = self._catalogue.model_names()
         return Kept(self.entries(), self._catalogue.entries(), unfinished, names)
 
@@ -1045,9 +974,9 @@ class FeatureStore:
         for number, stored in enumerate(stored_tracks):
             again = _computed_again(stored.key.media_sha256)
             try:
-                verify_shard(self._path(stored), stored)
-                open_shard(self._path(stored), stored)
-            except DamagedShard as damage:
+                _verify_shard(self._path(stored), stored)
+                _open_shard(self._path(stored), stored)
+            except _DamagedShard as damage:
                 problems.append(Notice(str(self._path(stored)), str(damage), again))
             except EnvironmentProblem as problem:
                 problems.append(Notice(str(self._path(stored)), problem.what, problem.fix))
@@ -1063,7 +992,7 @@ class FeatureStore:
         """
         self._refuse_read_only()
         if media_sha256 is not None:
-            TrackKey(media_sha256, "any")
+            _TrackKey(media_sha256, "any")
         with self._catalogue.writing():
             removed = self.kept().of(media_sha256, model)
             files = set(map(self._path, removed.tracks))
@@ -1127,8 +1056,8 @@ class FeatureStore:
             # A new catalogue beside old shards: the previous one was lost, hours of computing need not be.
             for path in sorted(self._shards.glob(f"[!.]*{SUFFIX}")):
                 try:
-                    self._catalogue.add(stored_in(path))
-                except DamagedShard as damage:
+                    self._catalogue.add(_stored_in(path))
+                except _DamagedShard as damage:
                     self._lost(f"{path}: {damage}: its vectors are lost and computed again when needed")
 
     def _refuse_read_only(self) -> None:
@@ -1156,7 +1085,7 @@ class FeatureStore:
     def _orphans(self) -> list[Path]:
         known, now = self._catalogue.file_names(), self._options.clock()
         ages = {self._shards: ORPHAN_SECONDS, self._unfinished: UNFINISHED_SECONDS, self._old_vectors: ORPHAN_SECONDS}
-        return [p for p in self._files() if p.name not in known and _modified(p) < now - ages[p.parent]]
+        return [p for p in self._files() if p.name not in known and _size_and_change(p)[1] < now - ages[p.parent]]
 
     def _files(self) -> Iterator[Path]:
         try:
@@ -1202,25 +1131,18 @@ def _computed_again(media_sha256: str) -> str:
     return f"it is computed again when it is needed, or {forget}"
 
 
-def _size(path: Path) -> int:
+def _size_and_change(path: Path) -> tuple[int, float]:
+    """The size of a file and when it last changed; 0 and never, if it is gone by now or cannot be looked at."""
     try:
-        return path.stat().st_size
-    except OSError:  # it is gone by now
-        return 0
-
-
-def _modified(path: Path) -> float:
-    """When a file last changed; never, if it is gone by now or cannot be looked at."""
-    try:
-        return path.stat().st_mtime
+        seen = path.stat()
     except OSError:
-        return float("inf")
+        return 0, float("inf")
+    return seen.st_size, seen.st_mtime
 
 
-# Rows of vectors on the disk: however many a video has, memory stays flat.
-#
-# Rows are written as they come and read back as a memory map. A file with a name outlives the program that wrote it:
-# it keeps a checksum of every block, so that another run goes on after the last block that is sound.
+# Rows of vectors on the disk: however many a video has, memory stays flat. Rows are written as they come and read back
+# as a memory map. A file with a name outlives the program that wrote it: it keeps a checksum of every block, so that
+# another run goes on after the last block that is sound.
 
 
 ROWS_SUFFIXES = (".rows", ".sums")
@@ -1238,11 +1160,11 @@ class RowFile:
         self._n_rows = 0  # those of finished blocks
         with self._explained():
             self._file = tempfile.TemporaryFile() if path is None else _opened(path)  # noqa: SIM115 (close)
-            self._sums = tempfile.TemporaryFile() if path is None else _opened(sums_path(path))  # noqa: SIM115
+            self._sums = tempfile.TemporaryFile() if path is None else _opened(_sums_path(path))  # noqa: SIM115
         try:
             with self._explained():
                 if path is not None and not take_lock(self._file):  # BlockingIOError: somebody else writes it
-                    for new in (path, sums_path(path)):
+                    for new in (path, _sums_path(path)):
                         if not new.stat().st_size:
                             new.unlink()
                     raise BlockingIOError(errno.EWOULDBLOCK, "nobody can tell whether somebody else writes it")
@@ -1254,9 +1176,7 @@ class RowFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __len__(self) -> int:
@@ -1268,13 +1188,11 @@ class RowFile:
         return max(0, self._n_rows - BLOCK_ROWS) if self._path is not None else 0
 
     def close(self) -> None:
-        """Let go of the file; maps of its rows stay usable."""
         for file in (self._file, self._sums):
             with suppress(OSError):  # what could not be written has been told, and closing tries it once more
                 file.close()
 
     def append(self, rows: FloatArray) -> None:
-        """Add rows (n, dim)."""
         with np.errstate(over="ignore"):  # what a half cannot hold is infinite, and refused where it matters
             self._waiting.append(np.array(rows, self._dtype))
         if sum(map(len, self._waiting)) < BLOCK_ROWS:
@@ -1290,7 +1208,7 @@ class RowFile:
         if self._waiting:
             self._write(np.concatenate(self._waiting))
             self._waiting = []
-        return mapped_rows(self._file, (self._n_rows, self.dim), self._dtype)
+        return _mapped_rows(self._file, (self._n_rows, self.dim), self._dtype)
 
     def _write(self, block: npt.NDArray[Any]) -> None:
         content = block.tobytes()
@@ -1329,12 +1247,12 @@ class RowFile:
             raise explained(error, self._path or Path(tempfile.gettempdir())) from error
 
 
-def sums_path(path: Path) -> Path:
+def _sums_path(path: Path) -> Path:
     """Where the checksums of a file of rows are."""
     return path.with_suffix(".sums")
 
 
-def mapped_rows(file: BinaryIO, shape: tuple[int, int], dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
+def _mapped_rows(file: BinaryIO, shape: tuple[int, int], dtype: npt.DTypeLike, offset: int = 0) -> npt.NDArray[Any]:
     """Rows of an open file as a read-only memory map, which outlives the file object."""
     if not shape[0] * shape[1]:
         return np.empty(shape, dtype)

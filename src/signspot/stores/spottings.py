@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from enum import Enum
 from operator import itemgetter
 from pathlib import Path
-from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,7 +46,7 @@ class Kind(Enum):
     NUMBER = "number"
 
 
-class Role(Enum):
+class _Role(Enum):
     """What a column is for when a table is read."""
 
     READ = "read"
@@ -56,49 +55,49 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class _Column:
     """One column of the table: documented here and nowhere else."""
 
     name: str
     kind: Kind
     meaning: str
     optional: bool = False  # may be empty
-    role: Role = Role.READ
+    role: _Role = _Role.READ
 
 
 COLUMNS = (
-    Column("spotting_id", Kind.TEXT, "the same for the same finding, on any machine", role=Role.DERIVED),
-    Column("video_id", Kind.TEXT, "which video"),
-    Column("word", Kind.TEXT, "the word whose sign was found"),
-    Column("start_ms", Kind.INTEGER, "where the sign starts, in ms of media time"),
-    Column("stop_ms", Kind.INTEGER, "where the sign has ended, in ms of media time"),
-    Column("start", Kind.TEXT, "start_ms as h:mm:ss.mmm", role=Role.FOR_PEOPLE),
-    Column("stop", Kind.TEXT, "stop_ms as h:mm:ss.mmm", role=Role.FOR_PEOPLE),
-    Column("frame", Kind.INTEGER, "the frame at the centre of the best window, counted from 0 at 25 per second"),
-    Column("entry_id", Kind.TEXT, "the dictionary clip that fits best"),
-    Column("variant", Kind.TEXT, "which form of the sign; empty where the dictionary does not say"),
-    Column("type_id", Kind.TEXT, "the sign's id in an external vocabulary such as SignBank; empty if it has none"),
-    Column("cosine", Kind.NUMBER, "how alike sign and clip are, from -1 to 1; no probability"),
-    Column(
+    _Column("spotting_id", Kind.TEXT, "the same for the same finding, on any machine", role=_Role.DERIVED),
+    _Column("video_id", Kind.TEXT, "which video"),
+    _Column("word", Kind.TEXT, "the word whose sign was found"),
+    _Column("start_ms", Kind.INTEGER, "where the sign starts, in ms of media time"),
+    _Column("stop_ms", Kind.INTEGER, "where the sign has ended, in ms of media time"),
+    _Column("start", Kind.TEXT, "start_ms as h:mm:ss.mmm", role=_Role.FOR_PEOPLE),
+    _Column("stop", Kind.TEXT, "stop_ms as h:mm:ss.mmm", role=_Role.FOR_PEOPLE),
+    _Column("frame", Kind.INTEGER, "the frame at the centre of the best window, counted from 0 at 25 per second"),
+    _Column("entry_id", Kind.TEXT, "the dictionary clip that fits best"),
+    _Column("variant", Kind.TEXT, "which form of the sign; empty where the dictionary does not say"),
+    _Column("type_id", Kind.TEXT, "the sign's id in an external vocabulary such as SignBank; empty if it has none"),
+    _Column("cosine", Kind.NUMBER, "how alike sign and clip are, from -1 to 1; no probability"),
+    _Column(
         "presence", Kind.NUMBER, "calibrated probability that the sign is there; empty: uncalibrated", optional=True
     ),
-    Column("calibration", Kind.TEXT, "which calibration gave the presence"),
-    Column("model", Kind.TEXT, "the model's name"),
-    Column("fingerprint", Kind.TEXT, "the model's exact weights and settings"),
-    Column("dictionary", Kind.TEXT, "the dictionary"),
-    Column("media_sha256", Kind.TEXT, "the video file's content"),
-    Column("source", Kind.TEXT, "how it was found: lookup, watch, read, mouthing, human"),
-    Column("subtitle", Kind.TEXT, "the subtitle that led to the search"),
-    Column("subtitle_start_ms", Kind.INTEGER, "its start; empty: no subtitle", optional=True),
-    Column("subtitle_stop_ms", Kind.INTEGER, "its end; empty: no subtitle", optional=True),
+    _Column("calibration", Kind.TEXT, "which calibration gave the presence"),
+    _Column("model", Kind.TEXT, "the model's name"),
+    _Column("fingerprint", Kind.TEXT, "the model's exact weights and settings"),
+    _Column("dictionary", Kind.TEXT, "the dictionary"),
+    _Column("media_sha256", Kind.TEXT, "the video file's content"),
+    _Column("source", Kind.TEXT, "how it was found: lookup, watch, read, mouthing, human"),
+    _Column("subtitle", Kind.TEXT, "the subtitle that led to the search"),
+    _Column("subtitle_start_ms", Kind.INTEGER, "its start; empty: no subtitle", optional=True),
+    _Column("subtitle_stop_ms", Kind.INTEGER, "its end; empty: no subtitle", optional=True),
 )
-STORED = tuple(column for column in COLUMNS if column.role is not Role.FOR_PEOPLE)
-NEEDED = tuple(column for column in COLUMNS if column.role is Role.READ)
+STORED = tuple(column for column in COLUMNS if column.role is not _Role.FOR_PEOPLE)
+NEEDED = tuple(column for column in COLUMNS if column.role is _Role.READ)
 
 Cell = str | int | float | None
 
 
-def row_of(spotting: Spotting) -> tuple[Cell, ...]:
+def _row_of(spotting: Spotting) -> tuple[Cell, ...]:
     """The values of the columns in STORED; ValueError if they could not be read back."""
     from_model, presence = spotting.provenance, spotting.presence
     subtitle = from_model.subtitle
@@ -133,7 +132,7 @@ def row_of(spotting: Spotting) -> tuple[Cell, ...]:
     )
 
 
-def spotting_of(record: Mapping[str, object]) -> Spotting:
+def _spotting_of(record: Mapping[str, object]) -> Spotting:
     """The spotting a row describes; ValueError says which column is wrong."""
     cells = {column.name: _cell(column, record) for column in NEEDED}
     integer = {name: value for name, value in cells.items() if isinstance(value, int)}
@@ -202,7 +201,7 @@ def _subtitle(text: str, start_ms: int | None, stop_ms: int | None) -> Subtitle 
     return Subtitle(MillisSpan(Millis(start_ms), Millis(stop_ms)), text)
 
 
-def _cell(column: Column, record: Mapping[str, object]) -> Cell:
+def _cell(column: _Column, record: Mapping[str, object]) -> Cell:
     """One value, from text as in CSV or from a typed value as in JSON and Parquet."""
     value = record[column.name]
     if column.kind is Kind.TEXT:
@@ -237,23 +236,19 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-# Spottings as tables: CSV, JSON lines, JSON and Parquet, chosen by the suffix; columns in spotting_rows.COLUMNS.
-#
-# CSV is as `spreadsheet` describes it. JSON is one array and, like every JSON file we read whole, at most 64 MB; JSON
-# lines and Parquet have no such limit. Reading needs all columns but the derived ones (spotting_id, start, stop) and
-# ignores columns of other people.
-
+# Spottings as tables: CSV, JSON lines, JSON and Parquet, chosen by the suffix. JSON is one array and, like every JSON
+# file we read whole, at most 64 MB; JSON lines and Parquet have no such limit. Reading needs all columns but the
+# derived ones (spotting_id, start, stop) and ignores columns of other people.
 
 _NAMES = tuple(column.name for column in STORED)
-_CLOCKS_AT = next(at for at, column in enumerate(COLUMNS) if column.role is Role.FOR_PEOPLE)  # after start_ms, stop_ms
+_CLOCKS_AT = next(at for at, column in enumerate(COLUMNS) if column.role is _Role.FOR_PEOPLE)  # after start_ms, stop_ms
 
 
 def write_spottings(spottings: Iterable[Spotting], path: Path, *, overwrite: bool = False) -> None:
     """Write a table of spottings in the format of the suffix, in bounded memory."""
     write, _ = _format(path)
-    rows = _rows(spottings, path)
     with atomic_output(path, overwrite=overwrite) as temporary:
-        write(rows, temporary, path)
+        write(_rows(spottings, path), temporary, path)
 
 
 def read_spottings(path: Path) -> Iterator[Spotting]:
@@ -266,7 +261,7 @@ def read_spottings(path: Path) -> Iterator[Spotting]:
 def spotting_record(spotting: Spotting) -> dict[str, object]:
     """A spotting as one flat JSON object: the columns of the tables without those for people."""
     try:
-        return dict(zip(_NAMES, row_of(spotting), strict=True))
+        return dict(zip(_NAMES, _row_of(spotting), strict=True))
     except ValueError as error:
         raise FormatError(spotting.video_id, str(error), "correct the dictionary or the subtitles") from error
 
@@ -274,14 +269,14 @@ def spotting_record(spotting: Spotting) -> dict[str, object]:
 def _rows(spottings: Iterable[Spotting], path: Path) -> Iterator[tuple[Cell, ...]]:
     for number, spotting in enumerate(spottings, start=1):
         try:
-            yield row_of(spotting)
+            yield _row_of(spotting)
         except ValueError as error:
             raise FormatError(path, f"spotting {number}: {error}", "correct the dictionary or the subtitles") from error
 
 
 def _spotting(record: dict[str, object], path: Path, number: int) -> Spotting:
     try:
-        return spotting_of(record)
+        return _spotting_of(record)
     except KeyError as error:
         raise FormatError(path, f"row {number}: no {error.args[0]}", "every row needs every column") from error
     except ValueError as error:
@@ -351,20 +346,12 @@ def _write_json(rows: Iterable[tuple[Cell, ...]], temporary: Path, path: Path) -
     with temporary.open("w", encoding="utf-8", newline="\n") as file:
         for number, row in enumerate(rows, start=1):
             file.write(("[\n" if number == 1 else ",\n") + _json_line(row, path, number))
-            _check_size(file, path, number)
+            if number % 10_000 == 0 and file.tell() > MAX_FILE_BYTES:
+                break  # its size is refused below
         file.write("\n]\n" if file.tell() else "[]\n")
     if temporary.stat().st_size > MAX_FILE_BYTES:
-        raise _too_large(path)
-
-
-def _check_size(file: TextIO, path: Path, number: int) -> None:
-    if number % 10_000 == 0 and file.tell() > MAX_FILE_BYTES:
-        raise _too_large(path)
-
-
-def _too_large(path: Path) -> FormatError:
-    what = f"would be larger than {readable_size(MAX_FILE_BYTES)}"
-    return FormatError(path, what, "write .jsonl or .parquet instead")
+        what = f"would be larger than {readable_size(MAX_FILE_BYTES)}"
+        raise FormatError(path, what, "write .jsonl or .parquet instead")
 
 
 def answer_record(answer: VideoAnswer) -> dict[str, object]:
@@ -408,33 +395,7 @@ def _object(value: object, path: Path, number: int) -> dict[str, object]:
     return value
 
 
-def _write_parquet(rows: Iterable[tuple[Cell, ...]], temporary: Path, path: Path) -> None:
-    write_parquet(rows, temporary, path)
-
-
-def _read_parquet(path: Path) -> Iterator[Spotting]:
-    for number, record in zip(itertools.count(1), parquet_rows(path), strict=False):
-        yield _spotting(record, path, number)
-
-
-_Write = Callable[[Iterable[tuple[Cell, ...]], Path, Path], None]
-_Read = Callable[[Path], Iterator[Spotting]]
-_FORMATS: dict[str, tuple[_Write, _Read]] = {
-    ".csv": (_write_csv, _read_csv),
-    ".jsonl": (_write_jsonl, _read_jsonl),
-    ".json": (_write_json, _read_json),
-    ".parquet": (_write_parquet, _read_parquet),
-}
-
-
-def _format(path: Path) -> tuple[_Write, _Read]:
-    if path.suffix.lower() not in _FORMATS:
-        raise FormatError(path, f"no table format ends in {path.suffix!r}", f"use one of {', '.join(_FORMATS)}")
-    return _FORMATS[path.suffix.lower()]
-
-
 # Parquet files of spottings, in row groups small enough for bounded memory on both sides.
-
 
 _ROWS_PER_GROUP = 1 << 16
 _CHARACTERS_PER_GROUP = 1 << 24  # long texts make smaller groups
@@ -454,7 +415,7 @@ _texts = itemgetter(*(position for position, column in enumerate(STORED) if colu
 _READ = [column.name for column in NEEDED]
 
 
-def write_parquet(rows: Iterable[tuple[Cell, ...]], temporary: Path, path: Path) -> None:
+def _write_parquet(rows: Iterable[tuple[Cell, ...]], temporary: Path, path: Path) -> None:
     """Write rows of the columns STORED to `temporary`; errors name `path`."""
     try:
         with pq.ParquetWriter(temporary, _SCHEMA, compression="zstd") as writer:
@@ -479,8 +440,8 @@ def _groups(rows: Iterable[tuple[Cell, ...]]) -> Iterator[list[tuple[Cell, ...]]
         yield group
 
 
-def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
-    """The rows of a Parquet file as records of the columns NEEDED."""
+def _read_parquet(path: Path) -> Iterator[Spotting]:
+    numbers = itertools.count(1)
     try:
         with pq.ParquetFile(path, **_LIMITS) as file:
             texts = _checked(file, path)
@@ -488,7 +449,9 @@ def parquet_rows(path: Path) -> Iterator[dict[str, object]]:
         with pq.ParquetFile(path, read_dictionary=texts, **_LIMITS) as file:
             for batch in file.iter_batches(_ROWS_PER_BATCH, columns=_READ, use_threads=False):
                 batch.validate(full=True)  # decoding alone accepts texts that are not there
-                yield from _records(batch)
+                columns = [_values(batch.column(name)) for name in _READ]
+                for cells in zip(*columns, strict=True):
+                    yield _spotting(dict(zip(_READ, cells, strict=True)), path, next(numbers))
     except (pa.ArrowException, OSError, MemoryError, ValueError, OverflowError) as error:
         raise FormatError(path, f"is damaged or no Parquet file ({error})", "get a new copy") from error
 
@@ -511,15 +474,25 @@ def _checked(file: pq.ParquetFile, path: Path) -> list[str]:
     return [name for name in _READ if pa.types.is_string(schema.field(name).type)]
 
 
-def _records(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
-    columns = [_values(batch.column(name)) for name in _READ]
-    for cells in zip(*columns, strict=True):
-        yield dict(zip(_READ, cells, strict=True))
-
-
 def _values(column: pa.Array) -> list[object]:
     """The values of a column; a text that repeats is made once."""
     if not pa.types.is_dictionary(column.type):
         return list(column.to_pylist())
     texts: list[object] = column.dictionary.to_pylist()
     return [None if index is None else texts[index] for index in column.indices.to_pylist()]
+
+
+_Write = Callable[[Iterable[tuple[Cell, ...]], Path, Path], None]
+_Read = Callable[[Path], Iterator[Spotting]]
+_FORMATS: dict[str, tuple[_Write, _Read]] = {
+    ".csv": (_write_csv, _read_csv),
+    ".jsonl": (_write_jsonl, _read_jsonl),
+    ".json": (_write_json, _read_json),
+    ".parquet": (_write_parquet, _read_parquet),
+}
+
+
+def _format(path: Path) -> tuple[_Write, _Read]:
+    if path.suffix.lower() not in _FORMATS:
+        raise FormatError(path, f"no table format ends in {path.suffix!r}", f"use one of {', '.join(_FORMATS)}")
+    return _FORMATS[path.suffix.lower()]

@@ -100,7 +100,7 @@ def read_subtitles(path: Path, options: SubtitleOptions | None = None) -> Subtit
     options = options or SubtitleOptions()
     data = _read_bytes(path)
     warnings = _Warnings(path)
-    decoded = Decoded("", "") if is_stl(data) else decode(data, options.encoding)
+    decoded = _Decoded("", "") if is_stl(data) else _decode(data, options.encoding)
     source = _cue_source(data, decoded, path, options)
     for remark in filter(None, (decoded.remark, *source.remarks)):
         warnings.note(remark)
@@ -108,7 +108,7 @@ def read_subtitles(path: Path, options: SubtitleOptions | None = None) -> Subtit
     if len(cues) > _MAX_CUES:
         raise SubtitleError(path, f"holds more than {_MAX_CUES:,} cues", "split it into smaller files")
     retiming = _retiming(source, cues, options, warnings)
-    placed = arranged(_placed(cues, retiming, warnings), warnings)
+    placed = _arranged(_placed(cues, retiming, warnings), warnings)
     if not cues:
         raise SubtitleError(path, "holds no cues", f"the file is damaged or no subtitle file; {_FORMATS}")
     subtitles = tuple(Subtitle(MillisSpan.of(cue.start, cue.stop), " ".join(cue.lines)) for cue in placed)
@@ -139,7 +139,7 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def _cue_source(data: bytes, decoded: Decoded, path: Path, options: SubtitleOptions) -> CueSource:
+def _cue_source(data: bytes, decoded: _Decoded, path: Path, options: SubtitleOptions) -> CueSource:
     if is_stl(data):
         return formats.read_stl(data)
     if _is_binary(decoded.text):
@@ -207,7 +207,7 @@ def _placed(cues: list[Cue | Unreadable], retiming: _Retiming, warnings: _Warnin
             continue
         if isinstance(cue, Unreadable):
             warnings.left_out(cue, cue.what, "their times cannot be read")
-        elif placed := place(cue, lines, retiming, warnings):
+        elif placed := _place(cue, lines, retiming, warnings):
             yield placed
 
 
@@ -299,7 +299,7 @@ class _Placed:
     cues: tuple[Cue, ...]
 
 
-def place(cue: Cue, lines: tuple[str, ...], retiming: _Retiming, warnings: _Warnings) -> _Placed | None:
+def _place(cue: Cue, lines: tuple[str, ...], retiming: _Retiming, warnings: _Warnings) -> _Placed | None:
     start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
     if problem := _fault(cue, start, stop):
         warnings.left_out(cue, *problem)
@@ -326,7 +326,7 @@ def _fault(cue: Cue, start: int, stop: int) -> tuple[str, str] | None:
     return ("lies beyond 100 hours", "they lie beyond 100 hours") if stop > _MAX_TIME_MS else None
 
 
-def arranged(cues: Iterable[_Placed], warnings: _Warnings) -> list[_Placed]:
+def _arranged(cues: Iterable[_Placed], warnings: _Warnings) -> list[_Placed]:
     """Sort cues by time, join those shown together, and resolve repeats and overlaps."""
     in_order = sorted(cues, key=lambda cue: (cue.start, cue.stop, cue.cues[0].number))
     return _without_overlaps(_without_roll_up(_joined(in_order, warnings), warnings), warnings)
@@ -530,7 +530,7 @@ _CONTROL_CHARACTERS = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f\ufffd]")
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class _Decoded:
     """The text of a file, the encoding it was read in, and a remark for the user where that is uncertain."""
 
     text: str
@@ -538,7 +538,7 @@ class Decoded:
     remark: str = ""
 
 
-def decode(data: bytes, encoding: str = "") -> Decoded:
+def _decode(data: bytes, encoding: str = "") -> _Decoded:
     """Turn bytes into text; `encoding` overrides every guess and must be one Python knows."""
     if encoding:
         return _decoded(data, encoding)
@@ -553,7 +553,7 @@ def decode(data: bytes, encoding: str = "") -> Decoded:
         return utf_8
     name = _guess(data)
     remark = f"its encoding is not stated; read as {name}: if letters look wrong, save it as UTF-8 or give --encoding"
-    return Decoded(data.decode(name, "replace"), name, remark)
+    return _Decoded(data.decode(name, "replace"), name, remark)
 
 
 def _is_binary(text: str) -> bool:
@@ -562,10 +562,10 @@ def _is_binary(text: str) -> bool:
     return len(_CONTROL_CHARACTERS.findall(head)) * 20 > len(head)
 
 
-def _decoded(data: bytes, name: str) -> Decoded:
+def _decoded(data: bytes, name: str) -> _Decoded:
     text = data.decode(name, "replace")
     damaged = text.count("\ufffd")
-    return Decoded(text, name, f"{damaged} characters are damaged and cannot be read as {name}" if damaged else "")
+    return _Decoded(text, name, f"{damaged} characters are damaged and cannot be read as {name}" if damaged else "")
 
 
 def _utf_16_without_mark(data: bytes) -> str:

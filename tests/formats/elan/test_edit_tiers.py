@@ -20,7 +20,7 @@ from signspot.domain.time import Millis, MillisSpan
 from signspot.domain.words import Word
 from signspot.errors import FormatError, InputError
 from signspot.files.xml import parse_xml
-from signspot.formats.elan.document import ElanDocument, ElanMedia, ElanTier, document_of
+from signspot.formats.elan.document import ElanDocument, ElanMedia, _ElanTier, document_of
 from signspot.formats.elan.edit import (
     TierOptions,
     _fresh_ids,
@@ -31,7 +31,7 @@ from signspot.formats.elan.edit import (
     read_eaf,
     write_eaf,
 )
-from signspot.formats.vocabularies import ExternalVocabulary, LocalGloss, VocabularyItem
+from signspot.formats.vocabularies import ExternalVocabulary, VocabularyItem, _LocalGloss
 from tests.formats.eaf_generator import (
     SCHEMAS,
     VERSIONS,
@@ -84,7 +84,7 @@ def spotting(start: int, stop: int, word: str = "apple", *, cosine: float = 0.5,
 
 
 def vocabulary(url: str = "file:///D:/signs.ecv", cv_id: str = "BSL") -> ExternalVocabulary:
-    glosses = (LocalGloss("eng", "HOUSE-A"), LocalGloss("nld", "HUIS-A"))
+    glosses = (_LocalGloss("eng", "HOUSE-A"), _LocalGloss("nld", "HUIS-A"))
     return ExternalVocabulary("signs.ecv", (VocabularyItem(type_id="7", glosses=glosses, vocabulary=cv_id),), url)
 
 
@@ -158,7 +158,7 @@ def test_tiers_are_added_to_any_document_and_nothing_else_changes(
     check_with_pympi(after, tmp_path_factory.getbasetemp() / "pympi.eaf")
 
 
-def check_times(before: ElanDocument, glosses: list[ElanTier], spottings: list[Spotting]) -> None:
+def check_times(before: ElanDocument, glosses: list[_ElanTier], spottings: list[Spotting]) -> None:
     origin = before.media[0].time_origin_ms if before.media else 0
     unit = {"milliseconds": 1, "PAL-frames": 40, "NTSC-frames": 1001 / 30}[before.time_unit]
     expected = []
@@ -458,7 +458,7 @@ def lists(
 ) -> ExternalVocabulary:
     """An ECV whose lists all count their entries from 1, as those of the BSL Corpus do."""
     items = (
-        VocabularyItem(type_id=str(number), glosses=(LocalGloss("eng", f"{gloss} of {name}"),), vocabulary=name)
+        VocabularyItem(type_id=str(number), glosses=(_LocalGloss("eng", f"{gloss} of {name}"),), vocabulary=name)
         for name in names
         for number, gloss in enumerate(("TREE", "HOUSE"), start=1)
     )

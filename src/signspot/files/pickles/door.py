@@ -29,7 +29,7 @@ _MB = 1024**2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileReport:
+class _FileReport:
     """What reading a file as bytes says about it."""
 
     path: Path
@@ -49,15 +49,15 @@ class FileReport:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TensorFile:
+class _TensorFile:
     """The tensors of a file by their place in it, such as state_dict/module.logits.bias, and what else it holds."""
 
-    report: FileReport
+    report: _FileReport
     tensors: dict[str, Array]
     others: tuple[str, ...]  # the places of everything that is no tensor
 
 
-def inspect(path: Path) -> FileReport:
+def inspect(path: Path) -> _FileReport:
     """Say what a file holds, and whether it is let in; reads bytes only."""
     with _opened(path) as file:
         return _report(path, file)
@@ -68,7 +68,7 @@ def read_metadata(path: Path) -> object:
     return _read(path)[1]
 
 
-def read_tensors(path: Path) -> TensorFile:
+def read_tensors(path: Path) -> _TensorFile:
     report, tree = _read(path)
     tensors: dict[str, Array] = {}
     others: list[str] = []
@@ -79,7 +79,7 @@ def read_tensors(path: Path) -> TensorFile:
             raise InputError(path, f"holds two tensors at {place!r}", "get the file again")
         else:
             tensors[place] = value
-    return TensorFile(report, tensors, tuple(others))
+    return _TensorFile(report, tensors, tuple(others))
 
 
 def _leaves(tree: object, place: str) -> Iterator[tuple[str, object]]:
@@ -109,7 +109,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
         yield file
 
 
-def _report(path: Path, file: BufferedReader) -> FileReport:
+def _report(path: Path, file: BufferedReader) -> _FileReport:
     n_bytes = os.fstat(file.fileno()).st_size
     kind, findings, refusal = None, Findings(), ""
     try:
@@ -120,7 +120,7 @@ def _report(path: Path, file: BufferedReader) -> FileReport:
     except Refused as refused:
         refusal = str(refused)
     file.seek(0)
-    return FileReport(
+    return _FileReport(
         path=path,
         kind=kind,
         n_bytes=n_bytes,
@@ -132,7 +132,7 @@ def _report(path: Path, file: BufferedReader) -> FileReport:
     )
 
 
-def _read(path: Path) -> tuple[FileReport, object]:
+def _read(path: Path) -> tuple[_FileReport, object]:
     with _opened(path) as file:
         report = _report(path, file)
         if report.kind is None or report.refusal:
@@ -151,7 +151,7 @@ def _limits(kind: Kind, n_bytes: int) -> Limits:
     return Limits(min(16 * n_bytes + 256 * _MB, 6144 * _MB), 5 + size_mb // 2, 8 * n_bytes + 16 * _MB)
 
 
-def _tree_from_child(report: FileReport, kind: Kind, file: BinaryIO) -> object:
+def _tree_from_child(report: _FileReport, kind: Kind, file: BinaryIO) -> object:
     if sys.platform == "win32":
         raise EnvironmentProblem(report.path, "pickles are read only on Linux and macOS", "import the file there")
     limits = _limits(kind, report.n_bytes)

@@ -53,7 +53,7 @@ class ElanMedia:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElanAnnotation:
+class _ElanAnnotation:
     """One annotation; one that refers to another has that one's time."""
 
     annotation_id: str
@@ -65,7 +65,7 @@ class ElanAnnotation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElanTier:
+class _ElanTier:
     """One tier with its annotations in the order of the file."""
 
     tier_id: str
@@ -75,11 +75,11 @@ class ElanTier:
     parent: str = ""
     language: str = ""
     vocabulary: str = ""  # the controlled vocabulary of its linguistic type
-    annotations: tuple[ElanAnnotation, ...] = ()
+    annotations: tuple[_ElanAnnotation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class ElanReference:
+class _ElanReference:
     """An EXTERNAL_REF: `kind` is iso12620, ecv, cve_id, lexen_id or resource_url."""
 
     ref_id: str
@@ -104,14 +104,14 @@ class ElanDocument:
     format_version: str  # such as 3.0
     time_unit: str = "milliseconds"
     media: tuple[ElanMedia, ...] = ()
-    tiers: tuple[ElanTier, ...] = ()
+    tiers: tuple[_ElanTier, ...] = ()
     vocabularies: tuple[ElanVocabulary, ...] = ()
-    references: tuple[ElanReference, ...] = ()
+    references: tuple[_ElanReference, ...] = ()
     warnings: tuple[str, ...] = ()
     unread: str = ""  # how many annotations have no time that can be known, and why; empty: all have
     xml: bytes = field(repr=False)  # UTF-8 with declaration
 
-    def tier(self, tier_id: str) -> ElanTier | None:
+    def tier(self, tier_id: str) -> _ElanTier | None:
         return next((tier for tier in self.tiers if tier.tier_id == tier_id), None)
 
 
@@ -124,7 +124,7 @@ def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str
     odd = Oddities()
     header = root.find("HEADER")
     references = tuple(
-        ElanReference(ref.get("EXT_REF_ID", ""), ref.get("TYPE", ""), ref.get("VALUE", ""))
+        _ElanReference(ref.get("EXT_REF_ID", ""), ref.get("TYPE", ""), ref.get("VALUE", ""))
         for ref in root.iterchildren("EXTERNAL_REF")
     )
     time_unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
@@ -169,7 +169,7 @@ def _media(descriptor: etree._Element, odd: Oddities) -> ElanMedia:
     return ElanMedia(url, relative, mime_type, origin_ms or 0, descriptor.get("EXTRACTED_FROM", ""))
 
 
-def _vocabularies(root: etree._Element, references: tuple[ElanReference, ...]) -> Iterator[ElanVocabulary]:
+def _vocabularies(root: etree._Element, references: tuple[_ElanReference, ...]) -> Iterator[ElanVocabulary]:
     values = {ref.ref_id: ref.value for ref in references}
     ecv_urls = {ref.ref_id: ref.value for ref in references if ref.kind == "ecv"}
     for element in root.iterchildren("CONTROLLED_VOCABULARY"):
@@ -181,7 +181,7 @@ class _Tiers:
     """Reads the tiers of one file: time slots and references between annotations become times."""
 
     def __init__(
-        self, root: etree._Element, unit_ms: Fraction, references: tuple[ElanReference, ...], odd: Oddities
+        self, root: etree._Element, unit_ms: Fraction, references: tuple[_ElanReference, ...], odd: Oddities
     ) -> None:
         self._root, self._unit_ms, self._odd = root, unit_ms, odd
         self._entry_ids = {ref.ref_id: ref.value for ref in references if ref.kind == "cve_id"}
@@ -191,7 +191,7 @@ class _Tiers:
         self._spans: dict[str, MillisSpan | None] = {}
         self._parents: dict[str, str] = {}
 
-    def read(self) -> tuple[ElanTier, ...]:
+    def read(self) -> tuple[_ElanTier, ...]:
         self._read_annotation_times()
         tiers = tuple(self._tier(element) for element in self._root.iterchildren("TIER"))
         self._check_parents(tiers)
@@ -289,11 +289,11 @@ class _Tiers:
         self._spans.update(dict.fromkeys(chain, span))
         return span
 
-    def _tier(self, element: etree._Element) -> ElanTier:
+    def _tier(self, element: etree._Element) -> _ElanTier:
         annotations = (
             a for a in element.iterfind("ANNOTATION/*") if a.tag in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION")
         )
-        return ElanTier(
+        return _ElanTier(
             tier_id=element.get("TIER_ID", ""),
             linguistic_type=element.get("LINGUISTIC_TYPE_REF", ""),
             participant=element.get("PARTICIPANT", ""),
@@ -304,11 +304,11 @@ class _Tiers:
             annotations=tuple(self._annotation(annotation) for annotation in annotations),
         )
 
-    def _annotation(self, element: etree._Element) -> ElanAnnotation:
+    def _annotation(self, element: etree._Element) -> _ElanAnnotation:
         parent_id, aligned = element.get("ANNOTATION_REF", ""), element.tag == "ALIGNABLE_ANNOTATION"
         # EAF 2.7 names the vocabulary entry by an external reference of its own.
         old_refs = (self._entry_ids.get(ref, "") for ref in element.get("EXT_REF", "").split())
-        return ElanAnnotation(
+        return _ElanAnnotation(
             annotation_id=element.get("ANNOTATION_ID", ""),
             span_ms=self._aligned_span(element, self._odd) if aligned else self._span(parent_id),
             value=plain_text(element.find("ANNOTATION_VALUE")),
@@ -317,7 +317,7 @@ class _Tiers:
             parent_id=parent_id,
         )
 
-    def _check_parents(self, tiers: tuple[ElanTier, ...]) -> None:
+    def _check_parents(self, tiers: tuple[_ElanTier, ...]) -> None:
         parents: dict[str, str] = {}
         for tier in tiers:
             if tier.tier_id in parents:
@@ -361,17 +361,19 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")  # two letters or more: one is
 
 
 @dataclass(frozen=True, slots=True)
-class ResolvedMedia:
+class _ResolvedMedia:
     """A linked medium and where it is on this computer; `path` is None if it is not here."""
 
     media: ElanMedia
     path: Path | None
 
 
-def resolve_media(document: ElanDocument, eaf_path: Path) -> tuple[ResolvedMedia, ...]:
+def resolve_media(document: ElanDocument, eaf_path: Path) -> tuple[_ResolvedMedia, ...]:
     """Find every linked medium: by its relative URL, its absolute URL, either in the other's place, or by its name."""
     folder = eaf_path.absolute().parent
-    return tuple(ResolvedMedia(one, _find(one.url.strip(), one.relative_url.strip(), folder)) for one in document.media)
+    return tuple(
+        _ResolvedMedia(one, _find(one.url.strip(), one.relative_url.strip(), folder)) for one in document.media
+    )
 
 
 def _find(url: str, relative_url: str, folder: Path) -> Path | None:

@@ -315,7 +315,7 @@ class _TierAdder:
                 value, following = next(existing, (0, None))
             slots[i][end] = next(self._slot_ids)
             slot = etree.Element("TIME_SLOT", TIME_SLOT_ID=slots[i][end], TIME_VALUE=str(time))
-            append(order, slot) if following is None else _add_before(following, slot)
+            _append(order, slot) if following is None else _add_before(following, slot)
         return ((first, last) for first, last in slots)
 
     def _free_name(self, n_layers: int) -> str:
@@ -476,7 +476,7 @@ class _RootOrder:
         rank, sound = _RANK[element.tag], self._sound()
         lost_order = element.tag == "TIME_ORDER" and _last(self._root, lambda tag: _RANK.get(tag, 0) > rank) is not None
         if lost_order or (sound is not None and self._at_end):
-            append(self._root, element)
+            _append(self._root, element)
             return
         if sound is not None:
             anchor = next((child for child in reversed(sound) if _RANK.get(child.tag, 0) <= rank), None)
@@ -486,7 +486,7 @@ class _RootOrder:
                 anchor = _last(self._root, lambda tag: _RANK.get(tag, rank) < rank)
         following = anchor.getnext() if anchor is not None else next(iter(self._root), None)
         if following is None:
-            append(self._root, element)
+            _append(self._root, element)
         else:
             _add_before(following, element)
 
@@ -516,7 +516,7 @@ def _add_before(sibling: etree._Element, element: etree._Element) -> None:
     sibling.addprevious(element)
 
 
-def append(parent: etree._Element, element: etree._Element) -> None:
+def _append(parent: etree._Element, element: etree._Element) -> None:
     """Add an element as the last child, on a line of its own if the other children are."""
     last = next(parent.iterchildren(reversed=True), None)  # len() would count them all, each time
     if last is not None:
