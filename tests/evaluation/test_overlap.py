@@ -50,9 +50,6 @@ def test_optimal_matching_finds_as_many_as_trying_everything(
     for column, percent in enumerate(_THRESHOLDS_PERCENT):
         expected = sum(most_matches(annotated.get(v, []), found.get(v, []), percent) for v in "ab")
         assert scores.true_positives[:, column].sum() == expected
-    greedy = overlap_scores(annotated, found, matching="greedy")
-    assert (greedy.true_positives <= scores.true_positives).all()
-    assert (2 * greedy.true_positives >= scores.true_positives).all()  # a greedy matching is at least half as large
 
 
 @given(crowds)
@@ -94,20 +91,18 @@ def test_an_overlap_of_exactly_the_threshold_counts() -> None:
         assert scores.true_positives[0].sum() == _THRESHOLDS_PERCENT.index(percent) + 1
 
 
-def test_greedy_and_optimal_differ_where_spans_of_a_class_overlap() -> None:
+def test_a_worse_match_is_taken_where_more_spans_then_match() -> None:
     # At 25 per cent, found 40-140 fits both and the second better; found 120-170 fits the second alone.
     annotated = {"v": [sign(0, 0, 100), sign(0, 50, 150)]}
     found = {"v": [sign(0, 40, 140), sign(0, 120, 170)]}
-    assert overlap_scores(annotated, found, matching="greedy", thresholds_percent=[25]).f1 == 0.5
-    assert overlap_scores(annotated, found, matching="optimal", thresholds_percent=[25]).f1 == 1.0
+    assert overlap_scores(annotated, found).f1_by_threshold[1] == 1.0
 
 
 def test_long_chains_of_overlapping_spans_are_matched_whole() -> None:
     n = 1500
     annotated = {"v": [sign(0, 10 * i, 10 * i + 20) for i in range(n)]}
     found = {"v": [sign(0, 10 * i + 10, 10 * i + 30) for i in range(n - 1, -1, -1)]}
-    scores = overlap_scores(annotated, found, thresholds_percent=[30])
-    assert scores.f1 == 1.0
+    assert overlap_scores(annotated, found).f1_by_threshold[2] == 1.0
 
 
 def test_nothing_found_where_nothing_is_counts_as_right() -> None:
@@ -120,23 +115,18 @@ def test_spans_without_length_match_nothing() -> None:
     assert overlap_scores({"v": [sign(0, 5, 5)]}, {"v": [sign(0, 5, 5)]}).f1 == 0.0
 
 
-def test_f1_has_an_interval_over_classes_and_over_videos() -> None:
+def test_f1_has_an_interval_over_classes() -> None:
     rng = np.random.default_rng(0)
     annotated = {f"v{i}": [sign(int(rng.integers(9)), 1000 * j, 1000 * j + 400) for j in range(8)] for i in range(12)}
     found = {video: [one for one in signs if rng.random() < 0.6] for video, signs in annotated.items()}
     scores = overlap_scores(annotated, found)
-    for by, n_units in (("class", 9), ("video", 12)):
-        interval = scores.f1_interval(by)  # type: ignore[arg-type]
-        assert (interval.estimate, interval.n_units) == (pytest.approx(scores.f1), n_units)
-        assert interval.low is not None and interval.high is not None
-        assert interval.low < scores.f1 < interval.high
+    interval = scores.f1_interval()
+    assert (interval.estimate, interval.n_units) == (pytest.approx(scores.f1), 9)
+    assert interval.low is not None and interval.high is not None
+    assert interval.low < scores.f1 < interval.high
 
 
 def test_what_cannot_be_matched_is_refused() -> None:
-    with pytest.raises(InputError, match="'best' matching"):
-        overlap_scores({}, {}, matching="best")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="matching at"):
-        overlap_scores({}, {}, thresholds_percent=[0])
     crowd = {"show.mp4": [sign(4, i, i + 1) for i in range(4000)]}
     with pytest.raises(InputError, match=r"show\.mp4: 4000 found and 4000 annotated spans of class 4"):
         overlap_scores(crowd, crowd)

@@ -73,14 +73,14 @@ LOCALISED = np.array([True, True, False, False, False])
 
 
 def test_margins_by_hand() -> None:
-    margin, own, other = _margins(COSINE, PASSAGE_WORDS, np.arange(3))
+    margin, other = _margins(COSINE, PASSAGE_WORDS, np.arange(3))
     np.testing.assert_allclose(margin, [0.6, -0.1, 0.6, -0.6, -0.1], atol=1e-6)
-    assert (own.tolist(), other.tolist()) == ([0, 0, 1, 1, 2], [1, 1, 0, 0, 0])
+    assert other.tolist() == [1, 1, 0, 0, 0]
 
 
 def test_a_margin_without_another_word_is_against_nothing() -> None:
-    margin, own, other = _margins(np.array([[0.25, -np.inf]], np.float32), np.array([4]), np.array([4, 4]))
-    assert (margin.tolist(), own.tolist(), other.tolist()) == ([2.25], [0], [-1])
+    margin, other = _margins(np.array([[0.25, -np.inf]], np.float32), np.array([4]), np.array([4, 4]))
+    assert (margin.tolist(), other.tolist()) == ([2.25], [-1])
     with pytest.raises(InputError, match="one row a passage"):
         _margins(COSINE, PASSAGE_WORDS[:2], np.arange(3))
 

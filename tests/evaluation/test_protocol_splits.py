@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from signspot.errors import InputError
-from signspot.evaluation.protocol import _limited_to, draw_unseen_words
-from tests.evaluation.embedded import random_gallery
+from signspot.evaluation.protocol import draw_unseen_words
 
 
 def test_unseen_words_are_spread_over_all_frequencies() -> None:
@@ -29,10 +28,3 @@ def test_the_draw_depends_on_the_seed_alone() -> None:
 def test_more_words_than_there_are_cannot_be_drawn() -> None:
     with pytest.raises(InputError, match="3 unseen words of 2 that have annotations"):
         draw_unseen_words(np.array([4, 0, 1]), 3)
-
-
-def test_a_limited_gallery_keeps_the_order() -> None:
-    gallery = random_gallery(np.random.default_rng(2), np.array([5, 1, 5, 3]))
-    limited = _limited_to(gallery, np.array([3, 5]))
-    assert limited.words.tolist() == [5, 5, 3]
-    assert np.array_equal(limited.vectors, gallery.vectors[[0, 2, 3]])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +15,11 @@ from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
 from signspot.domain.words import Word
 from signspot.errors import InputError
 
-_N_BINS = 10
-Binning = Literal["equal width", "equal count"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reliability:
     """Promised and observed frequency in each of B bins."""
 
-    edges: Floats  # (B + 1,) 0 to 1, rising
     counts: Ints  # (B,)
     promised: Floats  # (B,) the mean probability of a bin; 0 where it is empty
     observed: Floats  # (B,) the share of a bin that is right; 0 where it is empty
@@ -35,13 +30,8 @@ class Reliability:
         return float((np.abs(self.promised - self.observed) * self.counts).sum() / self.counts.sum())
 
 
-def reliability(
-    probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = _N_BINS, binning: Binning = "equal width"
-) -> Reliability:
-    """Sort `probability` (n,) in [0, 1] into bins and compare with `right` (n,) bool.
-
-    With bins of equal count, the edges are quantiles; equal probabilities stay together, so that fewer bins may remain.
-    """
+def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = 10) -> Reliability:
+    """Sort `probability` (n,) in [0, 1] into bins of equal width and compare with `right` (n,) bool."""
     promise, truth = np.asarray(probability, dtype=np.float64), np.asarray(right, dtype=np.bool_)
     if promise.ndim != 1 or promise.shape != truth.shape or not len(promise) or n_bins < 1:
         shapes = f"{promise.shape} probabilities, {truth.shape} truths, {n_bins} bins"
@@ -49,13 +39,11 @@ def reliability(
     if not ((promise >= 0) & (promise <= 1)).all():
         raise InputError("calibration", "a probability is not between 0 and 1", "calibrate the scores first")
     edges = np.linspace(0, 1, n_bins + 1)
-    if binning == "equal count":
-        edges = np.unique(np.concatenate([[0.0], np.quantile(promise, edges[1:-1], method="lower"), [1.0]]))
-    bins = np.minimum(np.searchsorted(edges, promise, side="right") - 1, len(edges) - 2)
-    counts = np.bincount(bins, minlength=len(edges) - 1)
-    promised = np.bincount(bins, weights=promise, minlength=len(counts)) / np.maximum(counts, 1)
-    observed = np.bincount(bins, weights=truth, minlength=len(counts)) / np.maximum(counts, 1)
-    return Reliability(edges, counts.astype(np.int64), promised, observed)
+    bins = np.minimum(np.searchsorted(edges, promise, side="right") - 1, n_bins - 1)
+    counts = np.bincount(bins, minlength=n_bins)
+    promised = np.bincount(bins, weights=promise, minlength=n_bins) / np.maximum(counts, 1)
+    observed = np.bincount(bins, weights=truth, minlength=n_bins) / np.maximum(counts, 1)
+    return Reliability(counts.astype(np.int64), promised, observed)
 
 
 # From evidence to a probability that a sign is there: logistic (Platt) and isotonic fits, and their false alarms. A

@@ -15,16 +15,6 @@ from signspot.errors import InputError
 from signspot.evaluation.ranking import ClassMeans
 
 
-@dataclass(frozen=True, slots=True)
-class _Localisation:
-    """How well frames were found, over all pairs of a found and an annotated frame."""
-
-    accuracy: float  # the share within the tolerance, 0 to 1
-    n: int
-    median_offset: float  # frames, found minus annotated: negative is early
-    median_distance: float  # frames
-
-
 def is_near(found: npt.ArrayLike, annotated: npt.ArrayLike, tolerance: Tolerance = Tolerance()) -> Bools:
     """Which found frames lie from 20 before to 5 after the annotated ones; the arrays broadcast.
 
@@ -33,18 +23,6 @@ def is_near(found: npt.ArrayLike, annotated: npt.ArrayLike, tolerance: Tolerance
     """
     offset = np.asarray(found, dtype=np.int64) - np.asarray(annotated, dtype=np.int64)
     return np.asarray((offset >= -tolerance.before) & (offset <= tolerance.after))
-
-
-def _localisation(found: Ints, annotated: Ints, tolerance: Tolerance = Tolerance()) -> _Localisation:
-    if found.shape != annotated.shape or found.ndim != 1 or not len(found):
-        raise InputError("localisation", f"{found.shape} found and {annotated.shape} annotated frames", "give pairs")
-    offset: Floats = (found - annotated).astype(np.float64)
-    return _Localisation(
-        accuracy=float(is_near(found, annotated, tolerance).mean()),
-        n=len(found),
-        median_offset=float(np.median(offset)),
-        median_distance=float(np.median(np.abs(offset))),
-    )
 
 
 # Detections compared with truth at every threshold: precision, recall, false alarms per hour, spotting by class.
@@ -65,7 +43,6 @@ class Curve:
 
     @property
     def precision(self) -> Floats:
-        """(T,) the share of the detections that are right."""
         return np.asarray(self.n_right / (self.n_right + self.n_wrong))
 
     @property
@@ -75,7 +52,6 @@ class Curve:
 
     @property
     def f1(self) -> Floats:
-        """(T,) the harmonic mean of precision and recall."""
         return np.asarray(2 * self.n_right / (self.n_right + self.n_wrong + max(1, self.n_positives)))
 
     @property
@@ -138,7 +114,7 @@ class Footage:
             raise InputError("footage", "the labels do not fit the classes", "number the classes as the columns")
 
 
-def spotting_benchmark(footage: Sequence[Footage], tolerance: Tolerance = Tolerance()) -> ClassMeans:
+def spotting_benchmark(footage: Sequence[Footage]) -> ClassMeans:
     """The closed-vocabulary benchmark (Paper 4.3): of each class, the average precision over all windows.
 
     A window is right for a class when its frame lies within the tolerance of an annotation of that class. Classes that
@@ -152,7 +128,7 @@ def spotting_benchmark(footage: Sequence[Footage], tolerance: Tolerance = Tolera
         block = np.concatenate([one.cosine[:, start : start + _COLUMNS] for one in footage])
         for number in range(start, min(start + _COLUMNS, n_classes)):
             labels = ((one, one.label_frame[one.label_class == number]) for one in footage)
-            near = [is_near(one.centres[:, None], frames, tolerance).any(axis=1) for one, frames in labels]
+            near = [is_near(one.centres[:, None], frames).any(axis=1) for one, frames in labels]
             if (right := np.concatenate(near)).any():
                 found.append((number, _detection_curve(block[:, number - start], right)))
     return ClassMeans(
@@ -184,11 +160,11 @@ def _peak_windows(cosine: FloatArray, reach: int) -> Bools:
     return np.asarray((cosine > before) & (cosine >= after))
 
 
-def claimed(frames: Ints, scores: FloatArray, labels: Ints, tolerance: Tolerance = Tolerance()) -> Bools:
+def claimed(frames: Ints, scores: FloatArray, labels: Ints) -> Bools:
     """Which detections at `frames` (n,) claim one of the annotated `labels`, from the highest of `scores` (n,) down."""
     right = np.zeros(len(frames), dtype=np.bool_)
     free = np.ones(len(labels), dtype=np.bool_)
-    near = is_near(frames[:, None], labels, tolerance)
+    near = is_near(frames[:, None], labels)
     for place in np.argsort(-scores, kind="stable"):
         choice = np.flatnonzero(near[place] & free)
         if len(choice):
@@ -197,7 +173,7 @@ def claimed(frames: Ints, scores: FloatArray, labels: Ints, tolerance: Tolerance
     return right
 
 
-def footage_curve(footage: Sequence[Footage], tolerance: Tolerance = Tolerance()) -> Curve:
+def footage_curve(footage: Sequence[Footage]) -> Curve:
     """The curve of all peaks of all classes together; every annotation is one sign to be found."""
     scores: list[FloatArray] = [np.empty(0, np.float32)]
     right: list[Bools] = [np.empty(0, np.bool_)]
@@ -210,5 +186,5 @@ def footage_curve(footage: Sequence[Footage], tolerance: Tolerance = Tolerance()
                 windows = np.flatnonzero(is_peak[:, column])
                 labels = one.label_frame[one.label_class == first + column]
                 scores.append(block[windows, column])
-                right.append(claimed(one.centres[windows], block[windows, column], labels, tolerance))
+                right.append(claimed(one.centres[windows], block[windows, column], labels))
     return _detection_curve(np.concatenate(scores), np.concatenate(right), sum(len(one.label_class) for one in footage))

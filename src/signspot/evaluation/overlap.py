@@ -5,9 +5,8 @@ least a threshold, and each span matches at most one other. For every threshold 
 matched spans are true positives, the other found ones false positives, the other annotated ones false negatives. The
 three counts are averaged over the thresholds, summed over everything, and F1 = TP / (TP + (FP + FN) / 2).
 
-Matching is "optimal" (as many matches as possible, at each threshold) or "greedy" (best IoU first, ties by annotated,
-then found span in the order given). They differ only where spans of one class overlap each other; optimal does not
-depend on any order. IoU is compared in whole numbers, so a span at exactly a threshold always counts.
+As many spans as possible are matched at each threshold. IoU is compared in whole numbers, so a span at exactly a
+threshold always counts.
 """
 
 from __future__ import annotations
@@ -15,18 +14,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from signspot.domain.time import MillisSpan
-from signspot.domain.tracks import Bools, Floats, Ints
+from signspot.domain.tracks import Floats, Ints
 from signspot.errors import InputError
-from signspot.evaluation.intervals import BootstrapOptions, Interval, ratio_interval
+from signspot.evaluation.intervals import Interval, ratio_interval
 
 _THRESHOLDS_PERCENT = tuple(range(20, 81, 5))  # of the challenge
 _MAX_PAIRS = 10_000_000  # of one class in one video; more are damaged input
-Matching = Literal["optimal", "greedy"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -46,10 +43,10 @@ class OverlapScores:
 
     videos: tuple[str, ...]  # (G,)
     signs: Ints  # (G,)
-    thresholds_percent: tuple[int, ...]  # (T,)
     true_positives: Ints  # (G, T)
     n_found: Ints  # (G,)
     n_annotated: Ints  # (G,)
+    thresholds_percent: tuple[int, ...] = _THRESHOLDS_PERCENT  # (T,)
 
     @property
     def mean_true_positives(self) -> Floats:
@@ -76,31 +73,18 @@ class OverlapScores:
         total = int((self.n_found + self.n_annotated).sum())
         return np.array([_share(2 * int(hits), total) for hits in self.true_positives.sum(axis=0)], dtype=np.float64)
 
-    def f1_interval(
-        self, by: Literal["class", "video"] = "class", options: BootstrapOptions = BootstrapOptions()
-    ) -> Interval:
-        units = self.signs if by == "class" else np.array(self.videos)
-        return ratio_interval(2 * self.mean_true_positives, self.n_found + self.n_annotated, units, options)
+    def f1_interval(self) -> Interval:
+        return ratio_interval(2 * self.mean_true_positives, self.n_found + self.n_annotated, self.signs)
 
 
-def overlap_scores(
-    annotated: SpansByVideo,
-    found: SpansByVideo,
-    *,
-    matching: Matching = "optimal",
-    thresholds_percent: Sequence[int] = _THRESHOLDS_PERCENT,
-) -> OverlapScores:
+def overlap_scores(annotated: SpansByVideo, found: SpansByVideo) -> OverlapScores:
     """Match what was found with what is there; a video missing on one side has no spans there."""
-    if matching not in ("optimal", "greedy") or not all(0 < percent <= 100 for percent in thresholds_percent):
-        raise InputError("overlap", f"{matching!r} matching at {thresholds_percent}", "see overlap_scores")
     groups = list(_groups(annotated, found))
-    count = _count_optimal if matching == "optimal" else _count_greedy
-    hits = [[count(overlaps, percent) for percent in thresholds_percent] for *_, overlaps in groups]
+    hits = [[overlaps.most_matches(percent) for percent in _THRESHOLDS_PERCENT] for *_, overlaps in groups]
     return OverlapScores(
         videos=tuple(video for video, *_ in groups),
         signs=np.array([sign for _, sign, _ in groups], dtype=np.int64),
-        thresholds_percent=tuple(thresholds_percent),
-        true_positives=np.array(hits, dtype=np.int64).reshape(len(groups), len(thresholds_percent)),
+        true_positives=np.array(hits, dtype=np.int64).reshape(len(groups), len(_THRESHOLDS_PERCENT)),
         n_found=np.array([overlaps.shared.shape[1] for *_, overlaps in groups], dtype=np.int64),
         n_annotated=np.array([overlaps.shared.shape[0] for *_, overlaps in groups], dtype=np.int64),
     )
@@ -121,10 +105,13 @@ class _Overlaps:
         shared = np.maximum(shared, 0)
         return cls(shared, np.diff(rows)[..., 0] + np.diff(columns)[..., 0] - shared)
 
-    def allow(self, percent: int) -> Bools:
-        """Which pairs may match: (A, F)."""
+    def most_matches(self, percent: int) -> int:
+        from scipy.sparse import csr_array  # only here: it loads slowly
+        from scipy.sparse.csgraph import maximum_bipartite_matching
+
         # Two spans without length cover nothing and share nothing.
-        return (self.shared * 100 >= self.joint * percent) & (self.joint > 0)
+        may_match = (self.shared * 100 >= self.joint * percent) & (self.joint > 0)
+        return int((maximum_bipartite_matching(csr_array(may_match), perm_type="column") >= 0).sum())
 
 
 def _share(part: float, whole: int) -> float:
@@ -142,22 +129,3 @@ def _groups(annotated: SpansByVideo, found: SpansByVideo) -> Iterator[tuple[str,
                 what = f"{len(claimed)} found and {len(there)} annotated spans of class {sign}"
                 raise InputError(video, what, "find fewer: no video shows one sign so often")
             yield video, sign, _Overlaps.of(there, claimed)
-
-
-def _count_greedy(overlaps: _Overlaps, percent: int) -> int:
-    pairs = [(row, column) for row, column in np.argwhere(overlaps.allow(percent)).tolist()]
-    pairs.sort(key=lambda pair: -overlaps.shared[pair] / overlaps.joint[pair])
-    rows: set[int] = set()
-    columns: set[int] = set()
-    for row, column in pairs:
-        if row not in rows and column not in columns:
-            rows.add(row)
-            columns.add(column)
-    return len(rows)
-
-
-def _count_optimal(overlaps: _Overlaps, percent: int) -> int:
-    from scipy.sparse import csr_array  # only here: it loads slowly
-    from scipy.sparse.csgraph import maximum_bipartite_matching
-
-    return int((maximum_bipartite_matching(csr_array(overlaps.allow(percent)), perm_type="column") >= 0).sum())

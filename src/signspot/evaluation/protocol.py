@@ -15,11 +15,10 @@ for bit, have the same score, and so have equal windows of a passage: they are c
 carry its rounding: scores that differ in the last bit are no ties.
 
 Denominators. The average precision of a passage is over all entries of its word in the gallery ("relevant"): an entry
-that is placed at the wrong time is a miss as well as a false alarm, so placing one wrongly never raises the score. With
-`denominator="right"` it is over the entries that are right, as the common libraries compute it from the labels of the
-pairs. Recall is the share of the word's entries that are right and among the first k (Paper 4.2: "the percentage of
-dictionary clips of s_i that appear in the first 5"), of k where a word has more than k. A passage without a right
-entry scores 0. A passage whose word the gallery lacks can have no right answer: it is left out and named.
+that is placed at the wrong time is a miss as well as a false alarm, so placing one wrongly never raises the score.
+Recall is the share of the word's entries that are right and among the first k (Paper 4.2: "the percentage of dictionary
+clips of s_i that appear in the first 5"), of k where a word has more than k. A passage without a right entry scores 0.
+A passage whose word the gallery lacks can have no right answer: it is left out and named.
 
 Vectors that are zero or not finite are compared with nothing: their score is -inf and they are never right.
 """
@@ -38,7 +37,7 @@ from signspot.errors import InputError
 from signspot.evaluation import ranking
 from signspot.evaluation.intervals import BootstrapOptions, Interval, class_interval, mean_interval, unit_interval
 from signspot.evaluation.localisation import is_near
-from signspot.evaluation.ranking import FIRST, ClassMeans, Denominator, class_means, ranks
+from signspot.evaluation.ranking import FIRST, ClassMeans, class_means, ranks
 
 _UNIT = 0.01  # how far from 1 the length of a vector stored in half precision may be
 _SHORTEST = 1e-6  # a vector shorter than this has no direction
@@ -83,13 +82,12 @@ class ProtocolOptions:
 
     tolerance: Tolerance = Tolerance()  # Paper 4.2: -20 to +5 frames
     k: int = FIRST
-    denominator: Denominator = "relevant"
     keep_cosine: bool = False  # whether the scores carry the table of cosines: 4 bytes for each passage and entry
     n_listed: int | None = None  # decisions to keep beside those about the word: the first so many; None: keep none
 
     def __post_init__(self) -> None:
-        if self.k < 1 or (self.n_listed or 0) < 0 or self.denominator not in ("relevant", "right"):
-            raise InputError("protocol", f"k {self.k}, denominator {self.denominator!r}", "see ProtocolOptions")
+        if self.k < 1 or (self.n_listed or 0) < 0:
+            raise InputError("protocol", f"k {self.k}, n_listed {self.n_listed}", "see ProtocolOptions")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +97,6 @@ class _Retrieval:
     words: Ints  # (Q,) the word of the query
     ap: Floats  # (Q,) average precision
     recall: Floats  # (Q,) among the first k
-    is_hit: Bools  # (Q,) whether anything right is among the first k
     n_relevant: Ints  # (Q,)
     n_right: Ints  # (Q,)
 
@@ -155,9 +152,7 @@ class ProtocolScores:
 
     @property
     def chance_mean_ap(self) -> float:
-        """What `mean_ap` is expected to be for vectors that know nothing; with the denominator "relevant" only."""
-        if self.options.denominator != "relevant":
-            raise InputError("protocol", "chance is defined over the relevant entries", 'use denominator="relevant"')
+        """What `mean_ap` is expected to be for vectors that know nothing."""
         each = zip(self.passages.n_relevant, self.hit_rate, strict=True)
         chance = [ranking.chance_average_precision(self.n_entries, int(n), float(rate)) for n, rate in each]
         return class_means(chance, self.passages.words).mean
@@ -336,14 +331,12 @@ def _checked(vectors: FloatArray, where: str, dim: int) -> tuple[FloatArray, Boo
 
 def _retrieval(queries: Iterable[tuple[int, Ints, Bools]], options: ProtocolOptions) -> _Retrieval:
     """Judge queries given as (word, ranks of the relevant, which of those are right)."""
-    lines = [(word, place, right, place[right]) for word, place, right in queries]
-    over = [len(right_ranks) if options.denominator == "right" else len(place) for _, place, _, right_ranks in lines]
+    lines = [(word, len(place), place[right]) for word, place, right in queries]
     return _Retrieval(
         words=np.array([word for word, *_ in lines], dtype=np.int64),
-        ap=np.array([ranking.average_precision(line[3], n) for line, n in zip(lines, over, strict=True)], np.float64),
-        recall=np.array([ranking.recall_among_first(line[3], len(line[1]), options.k) for line in lines], np.float64),
-        is_hit=np.array([bool((line[3] <= options.k).any()) for line in lines], dtype=np.bool_),
-        n_relevant=np.array([len(place) for _, place, _, _ in lines], dtype=np.int64),
+        ap=np.array([ranking.average_precision(right_ranks, n) for _, n, right_ranks in lines], np.float64),
+        recall=np.array([ranking.recall_among_first(found, n, options.k) for _, n, found in lines], np.float64),
+        n_relevant=np.array([n for _, n, _ in lines], dtype=np.int64),
         n_right=np.array([len(right_ranks) for *_, right_ranks in lines], dtype=np.int64),
     )
 
@@ -364,9 +357,6 @@ def _entries_as_queries(
             yield int(gallery.words[row]), ranks(cosine[:, row])[shown], np.array(right)
 
     return entry_rows, _retrieval(queries(), options)
-
-
-# How far the figures of the paper's benchmark would be off with other words, and with other signers.
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,17 +434,16 @@ class Decisions:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A passage worth a look, with the best entry of its word and the best of any other."""
+    """A passage worth a look, with the best entry of any other word."""
 
     kind: CaseKind
     passage: int  # its place among those scored
-    own_row: int  # of the gallery
-    other_row: int | None  # None: the gallery has no other word
+    other_row: int | None  # of the gallery; None: the gallery has no other word
     margin: float
 
 
-def _margins(cosine: FloatArray, passage_words: Ints, gallery_words: Ints) -> tuple[Floats, Ints, Ints]:
-    """Of every passage the margin (P,), and the gallery rows of its word's best entry and of the best other (-1: none).
+def _margins(cosine: FloatArray, passage_words: Ints, gallery_words: Ints) -> tuple[Floats, Ints]:
+    """Of every passage the margin (P,), and the gallery row of the best entry of another word (-1: none).
 
     `cosine` (P, E) is the highest of each passage and entry. What could not be compared counts as -2, below every
     cosine.
@@ -463,11 +452,10 @@ def _margins(cosine: FloatArray, passage_words: Ints, gallery_words: Ints) -> tu
         raise InputError("margins", f"cosines of shape {cosine.shape}", "give one row a passage, one column an entry")
     comparable = np.maximum(cosine, np.float32(-2)).astype(np.float64)
     is_own = passage_words[:, None] == gallery_words
-    own = np.where(is_own, comparable, -np.inf)
+    own = np.where(is_own, comparable, -np.inf).max(axis=1)
     other = np.where(is_own, -np.inf, comparable)
     has_other = ~is_own.all(axis=1)
-    highest_other = np.where(has_other, other.max(axis=1), -2.0)
-    return own.max(axis=1) - highest_other, own.argmax(axis=1), np.where(has_other, other.argmax(axis=1), -1)
+    return own - np.where(has_other, other.max(axis=1), -2.0), np.where(has_other, other.argmax(axis=1), -1)
 
 
 def choose_cases(
@@ -479,7 +467,7 @@ def choose_cases(
     another word scores a little higher. wrong time: the right word first, yet surest elsewhere. missed: neither word
     nor time, by the largest margin.
     """
-    margin, own_row, other_row = _margins(cosine, passage_words, gallery_words)
+    margin, other_row = _margins(cosine, passage_words, gallery_words)
     is_first = margin > 0
     kinds: tuple[tuple[CaseKind, Bools, Floats], ...] = (
         ("clear", is_first & is_localised, -margin),
@@ -495,7 +483,7 @@ def choose_cases(
             if belongs[place] and word not in shown and len(shown) < each:
                 shown.add(word)
                 other = int(other_row[place])
-                one = Case(kind, int(place), int(own_row[place]), None if other < 0 else other, float(margin[place]))
+                one = Case(kind, int(place), None if other < 0 else other, float(margin[place]))
                 cases.append(one)
     return tuple(cases)
 
@@ -521,9 +509,3 @@ def draw_unseen_words(frequency: Ints, n_unseen: int = _N_UNSEEN, *, seed: int =
     by_frequency = annotated[np.argsort(-frequency[annotated], kind="stable")]
     rng = np.random.default_rng(seed)
     return np.sort([rng.choice(run) for run in np.array_split(by_frequency, n_unseen)])
-
-
-def _limited_to(gallery: Gallery, words: Ints) -> Gallery:
-    """The entries of `words` only, in the same order (Paper Tab. 3: a limited dictionary vocabulary)."""
-    kept = np.isin(gallery.words, words)
-    return Gallery(gallery.words[kept], gallery.vectors[kept])

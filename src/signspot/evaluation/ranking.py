@@ -8,7 +8,6 @@ the items are given. Average precision and recall lie between 0 and 1. What is `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,6 @@ from signspot.domain.tracks import Floats, Ints
 from signspot.errors import InputError
 
 Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
-Denominator = Literal["relevant", "right"]
 
 FIRST = 5  # Paper 4.2: R@5
 
@@ -32,7 +30,6 @@ class ClassMeans:
 
     @property
     def mean(self) -> float:
-        """The mean over the classes; not a number where there is none."""
         return float(self.values.mean()) if len(self.values) else float("nan")
 
 
