@@ -98,7 +98,7 @@ def test_a_clip_that_moves_all_the_time_is_kept_whole_without_a_remark() -> None
     points = np.stack([landmarks(Hand((0.4 + 0.08 * np.cos(a), 0.5 + 0.08 * np.sin(a), -0.2))) for a in turns])
     for trim in (trim_by_landmarks(track(points), 1.0), trim_by_motion(filmed(points, np.random.default_rng(1)))):
         assert trim.remark == ""
-        assert trim.cut_before <= 2 and trim.cut_after <= 2
+        assert trim.kept.start <= 2 and trim.n_frames - trim.kept.stop <= 2
 
 
 def test_wrists_that_drop_out_of_detection_do_not_count_as_motion() -> None:
@@ -141,7 +141,7 @@ def test_a_fade_in_is_no_motion(black: int) -> None:
     light = np.clip((np.arange(len(frames)) - black) / 9, 0, 1)
     faded = [np.rint(frame * share).astype(np.uint8) for frame, share in zip(frames, light, strict=True)]
     trim = trim_by_motion(faded)
-    assert abs(trim.cut_before - 14 - clip.start) <= 3
+    assert abs(trim.kept.start - 14 - clip.start) <= 3
 
 
 def test_a_video_of_few_pictures_a_second_is_not_taken_for_still() -> None:

@@ -12,15 +12,10 @@ import sys
 import threading
 from contextlib import closing
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
 
 from signspot.errors import EnvironmentProblem, SignspotError, VideoError, readable_size
 from signspot.media import messages
 from signspot.media.video import Frame, Limits, ReadRequest
-
-if TYPE_CHECKING:
-    from signspot.media.decoder import Decoder
-
 
 _LARGEST_LOG = 1 << 20
 _PART = 1 << 16
@@ -87,22 +82,17 @@ def _serve(request: ReadRequest, output: int) -> None:
     # Loaded only now, so that the limits hold for the libraries too.
     from signspot.media.decoder import Decoder
 
-    with closing(Decoder(request)) as decoder:
-        _send_all(decoder, output)
-
-
-def _send_all(decoder: Decoder, output: int) -> None:
-    _send(output, messages.INFO, messages.pack_info(decoder.info))
     before: Frame | None = None
-    for frame in decoder.frames():
-        if before is not None and frame.pixels is before.pixels and frame.time_ms == before.time_ms:
-            _send(output, messages.HELD)
-        else:
-            height, width = frame.pixels.shape[:2]
-            place = messages.PICTURE.pack(frame.time_ms, height, width)
-            _send(output, messages.FRAME, place, frame.pixels.data.cast("B"))
-        before = frame
-    _send(output, messages.OUTCOME, messages.pack_outcome(decoder.outcome()))
+    with closing(Decoder(request)) as decoder:
+        _send(output, messages.INFO, messages.pack_report(decoder.info))
+        for frame in decoder.frames():
+            if before is not None and frame.pixels is before.pixels and frame.time_ms == before.time_ms:
+                _send(output, messages.HELD)
+            else:
+                place = messages.PICTURE.pack(frame.time_ms, *frame.pixels.shape[:2])
+                _send(output, messages.FRAME, place, frame.pixels.data.cast("B"))
+            before = frame
+        _send(output, messages.OUTCOME, messages.pack_report(decoder.outcome()))
 
 
 def _send(output: int, kind: bytes, *parts: bytes | memoryview) -> None:

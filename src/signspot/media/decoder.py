@@ -504,7 +504,8 @@ class _Orientation:
         try:
             side_data = cast(Mapping[SideDataType, SideData], picture.side_data)
         except ValueError:  # PyAV gives none if it has no name for one of them, such as the views of MV-HEVC, or Exif
-            return cls.turned(-picture.rotation)
+            quarters = round(-picture.rotation / 90) % 4
+            return cls(quarters % 2 == 1, flip_columns=quarters in (1, 2), flip_rows=quarters in (2, 3))
         matrix = side_data.get(SideDataType.DISPLAYMATRIX)
         if matrix is None:
             return cls()
@@ -513,12 +514,6 @@ class _Orientation:
         if abs(a) + abs(d) >= abs(b) + abs(c):
             return cls(False, flip_columns=a < 0, flip_rows=d < 0)
         return cls(True, flip_columns=c < 0, flip_rows=b < 0)
-
-    @classmethod
-    def turned(cls, clockwise: float) -> _Orientation:
-        """That of a picture which is turned by these degrees, or the nearest quarter turn, and not mirrored."""
-        quarters = round(clockwise / 90) % 4
-        return cls(quarters % 2 == 1, flip_columns=quarters in (1, 2), flip_rows=quarters in (2, 3))
 
     @property
     def mirrored(self) -> bool:
@@ -550,14 +545,8 @@ class _Viewer:
         self._width = math.ceil(first.width * max(1.0, aspect))
         self._height = math.ceil(first.height / min(1.0, aspect))
         self._reformatter = VideoReformatter()
-
-    @property
-    def width(self) -> int:
-        return self._height if self.orientation.exchange else self._width
-
-    @property
-    def height(self) -> int:
-        return self._width if self.orientation.exchange else self._height
+        upright = (self._width, self._height)
+        self.width, self.height = upright[::-1] if self.orientation.exchange else upright
 
     def pixels(self, picture: VideoFrame) -> Pixels:
         """(height, width, 3) uint8 RGB."""

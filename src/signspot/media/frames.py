@@ -83,14 +83,8 @@ class Augmentation:
         """Draw the change of one clip; always seven numbers of `rng`, whatever the settings."""
         flip, red, green, blue, scale, down, right = rng.random(7).tolist()
         red, green, blue = (1 + self.colour_jitter * (2 * share - 1) for share in (red, green, blue))
-        return _ClipAugmentation(
-            flip=flip < self.flip_probability,
-            colour=(red, green, blue),
-            scale=1 + self.scale_jitter * (2 * scale - 1),
-            down=down,
-            right=right,
-            crop=self.crop,
-        )
+        scale = 1 + self.scale_jitter * (2 * scale - 1)
+        return _ClipAugmentation(flip < self.flip_probability, (red, green, blue), scale, down, right, self.crop)
 
 
 def cut_square(pixels: Pixels, box: SignerBox) -> Pixels:
@@ -212,27 +206,17 @@ def _smoothly_scaled(pixels: Pixels, shape: FrameShape) -> Pixels:
 MAX_SPEED = 4.0  # a sign shown faster than this is no longer that sign
 
 
-def _clip_count(n_frames: int) -> int:
-    """How many clips stand for a video: one for every 16 frames, at least one."""
-    _refuse_empty(n_frames)
-    return max(1, round(n_frames / CLIP_LENGTH))
-
-
 def random_clips(n_frames: int, rng: np.random.Generator, *, max_speed: float = MAX_SPEED) -> Ints:
-    """Frame numbers of all clips of a video, each at its own speed and shift: (n_clips, 16), rows never decrease."""
+    """Frame numbers of clips of a video, one for every 16 frames, each at its own speed and shift: (n_clips, 16)."""
     if not max_speed >= 1:
         raise ValueError(f"a clip cannot be sampled at a speed of {max_speed}: use 1 or more")
-    n_clips = _clip_count(n_frames)
+    _refuse_empty(n_frames)
+    n_clips = max(1, round(n_frames / CLIP_LENGTH))
     speed = rng.uniform(1, max(1.0, min(max_speed, n_frames / CLIP_LENGTH)), size=(n_clips, 1))
     # Up to a whole frame beyond the last start, because the fraction is cut off: so every start is equally likely.
     room = np.maximum(0, n_frames - speed * (CLIP_LENGTH - 1))
     shift = rng.random((n_clips, 1)) * room
     return _within(shift + speed * np.arange(CLIP_LENGTH), n_frames)
-
-
-def _consecutive_clips(n_frames: int, rng: np.random.Generator) -> Ints:
-    """The ablation of Paper App. C.1: clips of neighbouring frames at a random shift: (n_clips, 16)."""
-    return random_clips(n_frames, rng, max_speed=1)
 
 
 def centred_clip(n_frames: int, *, max_speed: float = 1) -> Ints:

@@ -40,17 +40,13 @@ def unpack_request(line: bytes) -> ReadRequest:
     return ReadRequest(path=Path(words["path"]), shape=shape, limits=Limits(**words["limits"]), box=box)
 
 
-def pack_info(info: VideoInfo) -> bytes:
-    """A video's description, without its path: the reader knows that."""
-    return json.dumps({name: value for name, value in asdict(info).items() if name != "path"}).encode("ascii")
+def pack_report(report: VideoInfo | Outcome) -> bytes:
+    """What a process says about a video, without its path: the reader knows that."""
+    return json.dumps({name: value for name, value in asdict(report).items() if name != "path"}).encode("ascii")
 
 
 def unpack_info(text: bytes, path: Path) -> VideoInfo:
     return VideoInfo(path=path, **json.loads(text))
-
-
-def pack_outcome(outcome: Outcome) -> bytes:
-    return json.dumps(asdict(outcome)).encode("ascii")
 
 
 def unpack_outcome(text: bytes) -> Outcome:

@@ -18,9 +18,7 @@ import tempfile
 from array import array
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -64,9 +62,7 @@ class VideoReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -86,7 +82,6 @@ class VideoReader:
         return self._report
 
     def close(self) -> None:
-        """End the decoding; safe to call at any time and more than once."""
         decoder, self._decoder = getattr(self, "_decoder", None), None
         if decoder is not None:
             decoder.close()
@@ -224,12 +219,6 @@ def shared_decoding() -> Iterator[None]:
         keeper.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Message:
-    kind: bytes
-    length: int  # of what follows
-
-
 class _IsolatedDecoder:
     """One video, decoded in a process of its own; used as `Decoder` is."""
 
@@ -253,14 +242,14 @@ class _IsolatedDecoder:
     def frames(self) -> Iterator[Frame]:
         frame: Frame | None = None
         try:
-            while (message := self._next()).kind in (messages.FRAME, messages.HELD):
-                if message.kind == messages.FRAME:
-                    frame = self._frame(message)
+            while (message := self._next())[0] in (messages.FRAME, messages.HELD):
+                if message[0] == messages.FRAME:
+                    frame = self._frame(message[1])
                 if frame is None or frame.time_ms < (self._reached_ms or frame.time_ms):
                     raise self._nonsense()
                 self._reached_ms = frame.time_ms
                 yield frame
-            self._outcome = messages.unpack_outcome(self._text(message, messages.OUTCOME))
+            self._outcome = messages.unpack_outcome(self._text(*message, messages.OUTCOME))
         except (KeyError, TypeError, ValueError) as error:
             raise self._nonsense() from error
 
@@ -281,33 +270,33 @@ class _IsolatedDecoder:
         self._process = process
         process.ask(request)
         try:
-            return messages.unpack_info(self._text(self._next(), messages.INFO), self._path)
+            return messages.unpack_info(self._text(*self._next(), messages.INFO), self._path)
         except SignspotError:
             if not (process.is_used and process.has_ended):
                 raise
         process.end()  # it had ended when it was asked: no fault of this video
         return self._asked(request, _Process(request))
 
-    def _next(self) -> _Message:
-        header = bytearray(messages.HEADER.size)
-        self._read(memoryview(header))
-        message = _Message(*messages.HEADER.unpack(header))
-        if message.kind == messages.ERROR:
-            raise messages.unpack_error(self._text(message, messages.ERROR), self._path)
-        return message
+    def _next(self) -> tuple[bytes, int]:
+        """The kind of the next message, and the length of what follows."""
+        kind, length = messages.HEADER.unpack(self._bytes(messages.HEADER.size))
+        if kind == messages.ERROR:
+            raise messages.unpack_error(self._text(kind, length, messages.ERROR), self._path)
+        return kind, length
 
-    def _text(self, message: _Message, expected: bytes) -> bytes:
-        if message.kind != expected or message.length > messages.LONGEST_TEXT:
+    def _text(self, kind: bytes, length: int, expected: bytes) -> bytes:
+        if kind != expected or length > messages.LONGEST_TEXT:
             raise self._nonsense()
-        text = bytearray(message.length)
-        self._read(memoryview(text))
-        return bytes(text)
+        return self._bytes(length)
 
-    def _frame(self, message: _Message) -> Frame:
-        place = bytearray(messages.PICTURE.size)
-        self._read(memoryview(place))
-        time_ms, height, width = messages.PICTURE.unpack(place)
-        if max(height, width) > self._limits.max_side or message.length != len(place) + height * width * 3:
+    def _bytes(self, length: int) -> bytes:
+        content = bytearray(length)
+        self._read(memoryview(content))
+        return bytes(content)
+
+    def _frame(self, length: int) -> Frame:
+        time_ms, height, width = messages.PICTURE.unpack(self._bytes(messages.PICTURE.size))
+        if max(height, width) > self._limits.max_side or length != messages.PICTURE.size + height * width * 3:
             raise self._nonsense()
         pixels = np.empty((height, width, 3), dtype=np.uint8)
         self._read(pixels.data.cast("B"))

@@ -50,29 +50,20 @@ class Trim:
     n_frames: int  # of the whole clip
     remark: str = ""  # why nothing was cut, where that needs a reason
 
-    @property
-    def cut_before(self) -> int:
-        return self.kept.start
-
-    @property
-    def cut_after(self) -> int:
-        return self.n_frames - self.kept.stop
-
     def __str__(self) -> str:
-        cut = f"{self.n_frames} -> {len(self.kept)} frames ({self.cut_before} before, {self.cut_after} after)"
-        return f"{cut}: {self.remark}" if self.remark else cut
+        cut = f"{self.kept.start} before, {self.n_frames - self.kept.stop} after"
+        return f"{self.n_frames} -> {len(self.kept)} frames ({cut})" + (f": {self.remark}" if self.remark else "")
 
 
-def trim_clip(path: Path, options: TrimOptions = TrimOptions(), *, isolated: bool = True) -> Trim:
+def trim_clip(path: Path, *, isolated: bool = True) -> Trim:
     with VideoReader(path, isolated=isolated) as reader:
-        return trim_by_motion((frame.pixels for frame in reader), options)
+        return trim_by_motion(frame.pixels for frame in reader)
 
 
 def trim_by_landmarks(track: LandmarkTrack, aspect: float, options: TrimOptions = TrimOptions()) -> Trim:
     """Trim by the wrists, or by those of the hands where the body shows none; `aspect` is picture width over height."""
     if not (np.isfinite(aspect) and aspect > 0):
         raise ValueError(f"a picture of aspect {aspect}")
-    n_frames = len(track.axis)
     wrists = (track.points[:, 4 * wrist : 4 * wrist + 4] for wrist in _WRISTS)
     seen = (np.where(wrist[:, 3:] < _LEAST_VISIBILITY, 0, wrist[:, :2]) for wrist in wrists)
     places = [path for path in (_path(wrist, aspect) for wrist in seen) if path is not None]
@@ -80,19 +71,16 @@ def trim_by_landmarks(track: LandmarkTrack, aspect: float, options: TrimOptions 
         hands = (_path(track.points[:, first : first + 2], aspect) for first in _FIRST_OF_HANDS)
         places = [place for place in hands if place is not None]
     if not places:
-        return Trim(FrameSpan(0, n_frames), n_frames, NO_WRISTS)
+        return Trim(FrameSpan(0, len(track.axis)), len(track.axis), NO_WRISTS)
     noise = max(_jitter(place) for place in places)
     motion = np.max([_speed(place) for place in places], axis=0)
     high = max(options.wrist_pixels, 6 * noise)
     return _trimmed(motion, high, max(0.2 * options.wrist_pixels, 2 * noise), options.margin)
 
 
-def trim_by_motion(
-    frames: Iterable[Pixels], options: TrimOptions = TrimOptions(), *, box: SignerBox | None = None
-) -> Trim:
+def trim_by_motion(frames: Iterable[Pixels], options: TrimOptions = TrimOptions()) -> Trim:
     energy = _MotionEnergy.of(frames)
-    n_frames = len(energy.blocks)
-    box = box or _box_of_motion(energy)
+    n_frames, box = len(energy.blocks), _box_of_motion(energy)
     if box is None:
         return Trim(FrameSpan(0, n_frames), n_frames, NOTHING_MOVES)
     motion = _strength(energy, box)
@@ -133,9 +121,8 @@ def _strength(energy: _MotionEnergy, box: SignerBox) -> Floats:
     rows, columns = energy.blocks.shape[1:]
     top, bottom = (round(edge * rows) for edge in (box.top, box.bottom))
     left, right = (round(edge * columns) for edge in (box.left, box.right))
-    inside = energy.blocks[
-        :, min(top, rows - 1) : max(bottom, top + 1), min(left, columns - 1) : max(right, left + 1)
-    ].reshape(len(energy.blocks), -1)
+    down, across = slice(min(top, rows - 1), max(bottom, top + 1)), slice(min(left, columns - 1), max(right, left + 1))
+    inside = energy.blocks[:, down, across].reshape(len(energy.blocks), -1)
     strongest = np.sort(inside, axis=1)[:, -6:].mean(axis=1).astype(np.float64)
     # A video of few pictures a second stands still between them: only a longer stillness counts.
     bridged = _windows(_windows(strongest, _LONGEST_HOLD + 1).max(axis=-1), _LONGEST_HOLD + 1).min(axis=-1)
