@@ -11,7 +11,7 @@ sites, so nothing is known to be allowed, and exporting clips is known not to be
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from signspot.domain.recordings import Dictionary, Entry, Rights
-from signspot.domain.time import FrameSpan, Progress
+from signspot.domain.time import Progress
 from signspot.domain.words import Synonyms, Word, normalise
 from signspot.errors import DictionaryError, FormatError, Notice
 from signspot.files.atomic import new_folder, refuse_folder
@@ -39,113 +39,47 @@ from signspot.stores.dictionary import (
 )
 
 # What BSLDict says about each of its clips, beyond what our entries hold: bsldict.json beside the manifest. The file
-# keeps the released field names and values. `BslDictRecord` is the typed view: boxes as fractions of the picture, trims
-# as half-open frames at 25 per second (the release counts both ends in).
+# keeps the released field names and values, but boxes are clamped to the picture.
 
 RECORDS_FILE = "bsldict.json"
 _FORMAT = "signspot-bsldict"
 _Read = TypeVar("_Read")
 
-# Our name of each field, and the released one.
-_TEXTS = {
-    "letter": "letter_db", "sign_text_original": "sign_text_orig_db", "sign_text": "sign_text_db",
-    "how_to": "how_to_db", "source_site": "source_site_db", "download_method": "download_method_db",
-    "upload_date": "upload_date_db",
-}  # fmt: skip
+_TEXTS = (
+    "letter_db", "sign_text_orig_db", "sign_text_db", "how_to_db", "source_site_db", "download_method_db",
+    "upload_date_db",
+)  # fmt: skip
+_NUMBERS = ("word_id", "page_db", "sign_cnt_db", "version_cnt_db", "video_cnt_in_version_db", "video_cnt_in_sign_db")
 _PATTERNS = {
-    "sign_link": ("sign_link_db", re.compile(r"(https?:/)?/[^\s\"<>`\\]{1,1999}")),
-    "video_link": ("video_link_db", re.compile(r"https?://[^\s\"<>`\\]{1,1999}")),
-    "youtube_id": ("youtube_identifier_db", re.compile("[A-Za-z0-9_-]{1,32}")),
+    "sign_link_db": re.compile(r"(https?:/)?/[^\s\"<>`\\]{1,1999}"),
+    "video_link_db": re.compile(r"https?://[^\s\"<>`\\]{1,1999}"),
+    "youtube_identifier_db": re.compile("[A-Za-z0-9_-]{1,32}"),
 }
-_NUMBERS = {
-    "word_id": "word_id", "page": "page_db", "sign": "sign_cnt_db", "version": "version_cnt_db",
-    "video_in_version": "video_cnt_in_version_db", "video_in_sign": "video_cnt_in_sign_db",
-}  # fmt: skip
-_LISTS = {
-    "alternative_words": "alternative_words", "see_also": "see_also_db", "similar": "similar_items_db",
-    "categories": "categories_db", "within_category": "within_this_cat_db",
-}  # fmt: skip
-_FACTS = {"original": "videos_original", "resampled": "videos_360h_25fps"}
-_NEEDED = ("name", "word")
-_NOTHING: tuple[str, ...] = ()
-_FACT_FIELDS = ("T", "H", "W", "duration_sec", "fps")
-_NESTED_FIELDS = tuple(_FACTS.values())
-_FLAT_FIELDS = (
-    *("name", "word", "bbox", "temp_interval"),
-    *_TEXTS.values(),
-    *(column for column, _ in _PATTERNS.values()),
-    *_NUMBERS.values(),
-    *_LISTS.values(),
-)
+_LISTS = ("alternative_words", "see_also_db", "similar_items_db", "categories_db", "within_this_cat_db")
+_NESTED = ("videos_original", "videos_360h_25fps")  # the size of the video; resampled to a height of 360 and 25 fps
+_FLAT = ("name", "word", *_TEXTS, *_NUMBERS, *_PATTERNS, *_LISTS, "bbox", "temp_interval")
+_FACTS: dict[str, type] = {"T": int, "H": int, "W": int, "duration_sec": float, "fps": float}
 
 
 @dataclass(frozen=True, slots=True)
-class _ClipFacts:
-    """The size of a released video; None where the release does not say."""
+class _Record:
+    """One clip of BSLDict: its released fields by their names, those that say nothing left out."""
 
-    n_frames: int | None
-    height: int | None
-    width: int | None
-    duration_seconds: float | None
-    fps: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BslDictRecord:
-    """One clip of BSLDict as released; texts are "" and numbers None where the release says nothing."""
-
-    entry_id: str
     name: str  # the released file name; never used as a path here
     word: str  # as released, with "-" between the words of a phrase
-    word_id: int | None
-    alternative_words: tuple[str, ...]  # other words under which the same video appears
-    letter: str
-    page: int | None
-    sign: int | None  # of the page
-    version: int | None  # of the sign
-    video_in_version: int | None
-    video_in_sign: int | None
-    sign_text_original: str  # on the site the clip comes from
-    sign_text: str
-    sign_link: str  # such as /sign/eye
-    how_to: str
-    see_also: tuple[str, ...]
-    similar: tuple[str, ...]
-    categories: tuple[str, ...]
-    within_category: tuple[str, ...]
-    video_link: str
-    source_site: str
-    download_method: str
-    youtube_id: str
-    upload_date: str
-    box: Box | None  # fractions of the picture
-    trim: FrameSpan | None  # the frames at 25 fps with motion of the hands
-    original: _ClipFacts | None
-    resampled: _ClipFacts | None  # to a height of 360 pixels and 25 fps
+    box: Box | None
+    fields: Mapping[str, Any]
+
+    @property
+    def entry_id(self) -> str:
+        return self.name.removesuffix(".mp4")
 
 
-@dataclass(frozen=True, slots=True)
-class _ReleasedWord:
-    """A word of the released vocabulary, also one without a clip."""
-
-    text: str
-    word_id: int
-    normalised: str  # with numbers spelt out, such as one for 1; "" if not released
-
-
-@dataclass(frozen=True, slots=True)
-class _BslDictRecords:
-    """All records, in the order of the dictionary's entries, and the released vocabulary."""
-
-    records: tuple[_BslDictRecord, ...]
-    words: tuple[_ReleasedWord, ...]
-
-
-def sign_synonyms(records: tuple[_BslDictRecord, ...]) -> Synonyms:
-    """Pairs of words that the dictionary calls similar or related: they may name the same sign."""
+def sign_synonyms(folder: Path) -> Synonyms:
+    """Pairs of words that an imported BSLDict calls similar or related: they may name the same sign."""
     pairs: list[tuple[Word, Word]] = []
-    for record in records:
-        for text in (*record.similar, *record.see_also):
+    for record in _read_records(folder / RECORDS_FILE):
+        for text in (*record.fields.get("similar_items_db", ()), *record.fields.get("see_also_db", ())):
             try:
                 pairs.append((normalise(record.word), normalise(text)))
             except ValueError:  # no word in it, so no synonym
@@ -153,33 +87,30 @@ def sign_synonyms(records: tuple[_BslDictRecord, ...]) -> Synonyms:
     return Synonyms.of(pairs)
 
 
-def _record_from(fields: Mapping[str, Node], odd: Oddities) -> _BslDictRecord:
-    """One record from its released fields; what is not needed and not understood is left empty and noted."""
+def _record(given: Mapping[str, Node], odd: Oddities) -> _Record:
+    """One record from its released fields; what is not needed and not understood is left out and noted."""
 
-    def lenient(column: str, read: Callable[[Node], _Read], empty: _Read) -> _Read:
-        if column not in fields or fields[column].is_missing:
-            return empty
+    def lenient(column: str, read: Callable[[Node], _Read]) -> _Read | None:
+        if column not in given or given[column].is_missing:
+            return None
         try:
-            return read(fields[column])
+            return read(given[column])
         except (FormatError, ValueError):
-            odd.note(f"values of {column} that are not understood and left empty", fields[column].place)
-            return empty
+            odd.note(f"values of {column} that are not understood and left empty", given[column].place)
+            return None
 
-    name, word = fields["name"].name(), fields["word"].text(MAX_NAME)
-    read: dict[str, Any] = {ours: lenient(column, Node.text_or_nothing, "") for ours, column in _TEXTS.items()}
-    for ours, (column, pattern) in _PATTERNS.items():
-        read[ours] = lenient(column, partial(_matching, pattern), "")
-    for ours, column in _NUMBERS.items():
-        read[ours] = lenient(column, _count, None)
-    for ours, column in _LISTS.items():
-        read[ours] = lenient(column, Node.texts, _NOTHING)
-    for ours, column in _FACTS.items():
-        read[ours] = lenient(column, _facts, None)
+    name, word = given["name"].name(), given["word"].text(MAX_NAME)
+    fields = {column: lenient(column, read) for column, read in _READERS.items()}
     # The shapes of these two are promised; only their values may be odd.
-    edges, ends = _numbers(fields, "bbox", 4), _numbers(fields, "temp_interval", 2)
-    box = lenient("bbox", lambda _: Box.clamped(*edges), None) if edges else None
-    trim = lenient("temp_interval", lambda _: _inclusive(*ends), None) if ends else None
-    return _BslDictRecord(entry_id=name.removesuffix(".mp4"), name=name, word=word, box=box, trim=trim, **read)
+    edges, ends = _numbers(given, "bbox", 4), _numbers(given, "temp_interval", 2)
+    box = lenient("bbox", lambda _: Box.clamped(*edges)) if edges else None
+    if box is not None:
+        fields["bbox"] = [box.top, box.left, box.bottom, box.right]
+    if ends:
+        fields["temp_interval"] = lenient("temp_interval", lambda _: _interval(*ends))
+    return _Record(
+        name, word, box, {column: value for column, value in fields.items() if value not in (None, "", (), {})}
+    )
 
 
 def _numbers(fields: Mapping[str, Node], column: str, count: int) -> list[float]:
@@ -189,10 +120,10 @@ def _numbers(fields: Mapping[str, Node], column: str, count: int) -> list[float]
     return [] if all(node.is_missing for node in nodes) else [node.number() for node in nodes]
 
 
-def _inclusive(first: float, last: float) -> FrameSpan:
-    if first < 0 or not first.is_integer() or not last.is_integer():
+def _interval(first: float, last: float) -> list[int]:
+    if first < 0 or last < first - 1 or not first.is_integer() or not last.is_integer():
         raise ValueError("no frame numbers")
-    return FrameSpan(int(first), int(last) + 1)
+    return [int(first), int(last)]
 
 
 def _matching(pattern: re.Pattern[str], node: Node) -> str:
@@ -208,78 +139,56 @@ def _count(node: Node) -> int:
     return node.integer()
 
 
-def _facts(node: Node) -> _ClipFacts:
+def _facts(node: Node) -> dict[str, float]:
     held = node.members()
-    values = [None if (one := held.get(name)) is None or one.is_missing else one.number() for name in _FACT_FIELDS]
-    n_frames, height, width = (None if value is None else int(value) for value in values[:3])
-    return _ClipFacts(n_frames, height, width, *values[3:])
+    return {
+        name: kind(held[name].number()) for name, kind in _FACTS.items() if name in held and not held[name].is_missing
+    }
 
 
-def _write_bsldict_records(content: _BslDictRecords, folder: Path, *, overwrite: bool = False) -> None:
+_READERS: dict[str, Callable[[Node], Any]] = {
+    **dict.fromkeys(_TEXTS, Node.text_or_nothing),
+    **dict.fromkeys(_NUMBERS, _count),
+    **{column: partial(_matching, pattern) for column, pattern in _PATTERNS.items()},
+    **dict.fromkeys(_LISTS, Node.texts),
+    **dict.fromkeys(_NESTED, _facts),
+}
+
+
+def _write_records(records: Iterable[_Record], words: Sequence[tuple[str, int, str]], folder: Path) -> None:
     # Clips of one category share their long list of signs: each list is written once.
     lists: dict[tuple[str, ...], int] = {}
-    records = [_released(record, lists) for record in content.records]
-    written = {
-        "format": _FORMAT,
-        "version": 1,
-        "words": [[word.text, word.word_id, word.normalised] for word in content.words],
-        "lists": list(lists),
-        "records": records,
-    }
-    write_json(written, folder / RECORDS_FILE, overwrite=overwrite)
+    written = [
+        {"name": record.name, "word": record.word}
+        | {
+            column: lists.setdefault(value, len(lists)) if column in _LISTS else value
+            for column, value in record.fields.items()
+        }
+        for record in records
+    ]
+    content = {"format": _FORMAT, "version": 1, "words": words, "lists": list(lists), "records": written}
+    write_json(content, folder / RECORDS_FILE)
 
 
-def _released(record: _BslDictRecord, lists: dict[tuple[str, ...], int]) -> dict[str, object]:
-    fields: dict[str, object] = {"name": record.name, "word": record.word}
-    columns = _TEXTS | _NUMBERS | {ours: column for ours, (column, _) in _PATTERNS.items()}
-    fields |= {column: getattr(record, ours) for ours, column in columns.items()}
-    for ours, column in _LISTS.items():
-        if texts := getattr(record, ours):
-            fields[column] = lists.setdefault(texts, len(lists))
-    for ours, column in _FACTS.items():
-        if facts := getattr(record, ours):
-            values = (facts.n_frames, facts.height, facts.width, facts.duration_seconds, facts.fps)
-            known = zip(_FACT_FIELDS, values, strict=True)
-            fields[column] = {name: value for name, value in known if value is not None}
-    if record.box is not None:
-        fields["bbox"] = [record.box.top, record.box.left, record.box.bottom, record.box.right]
-    if record.trim is not None:
-        fields["temp_interval"] = [record.trim.start, record.trim.stop - 1]
-    return {column: value for column, value in fields.items() if value not in (None, "", {})}
-
-
-def read_bsldict_records(folder: Path) -> _BslDictRecords:
-    path = folder / RECORDS_FILE
+def _read_records(path: Path) -> list[_Record]:
     content = Node(path, read_manifest(path, _FORMAT))
-    lists = content.member("lists").rows()
-    odd = Oddities()
-    records: list[_BslDictRecord] = []
+    lists, odd = content.member("lists").rows(), Oddities()
+    records: list[_Record] = []
     for row in content.member("records").rows():
-        fields = row.members()
-        for column in _LISTS.values():
+        fields = {"name": row.member("name"), "word": row.member("word")} | row.members()
+        for column in _LISTS:
             if column in fields:
-                fields[column] = _listed(fields[column], lists)
-        if missing := [column for column in _NEEDED if column not in fields]:
-            raise row.wrong(f"has no field {missing[0]!r}")
-        records.append(_record_from(fields, odd))
+                if not 0 <= (number := fields[column].integer()) < len(lists):
+                    raise fields[column].is_not("number of a list")
+                fields[column] = lists[number]
+        records.append(_record(fields, odd))
     if odd.lines():
         raise FormatError(path, odd.lines()[0], "import the dictionary again")
-    return _BslDictRecords(tuple(records), tuple(_word(row) for row in content.member("words").rows()))
-
-
-def _listed(node: Node, lists: list[Node]) -> Node:
-    if not 0 <= (number := node.integer()) < len(lists):
-        raise node.is_not("number of a list")
-    return lists[number]
-
-
-def _word(row: Node) -> _ReleasedWord:
-    text, word_id, normalised = row.rows(3)
-    return _ReleasedWord(text.text(), word_id.integer(), normalised.text())
+    return records
 
 
 _KINDS = {"i3d": 1024, "mlp": 256}  # the released features and their length
-LANGUAGE = "bfi"
+_LANGUAGE = "bfi"
 _MANIFEST = "dictionary.json"
 _OWN_FILES = frozenset((_MANIFEST, FEATURES_FILE, RECORDS_FILE))
 _ROWS_PER_REPORT = 500
@@ -307,7 +216,7 @@ class _Released:
 
     columns: Mapping[str, list[Node]]
     features: Mapping[str, list[Node]]
-    words: tuple[_ReleasedWord, ...]
+    words: list[tuple[str, int, str]]  # the vocabulary: text, id, and with numbers spelt out, such as one for 1
 
 
 def import_bsldict(
@@ -321,7 +230,7 @@ def import_bsldict(
     released = _released_dictionary(Node(pickle, read_metadata(pickle)), odd)
     report(f"reading {pickle.name}", 1, 1)
     records, problems = _records(released, odd, report), list[Notice]()
-    dictionary = Dictionary.of(folder.resolve().name, _entries(records, problems))
+    dictionary = Dictionary.of(folder.resolve().name, _entries(records, folder / FEATURES_FILE, problems))
     if not len(dictionary):
         raise DictionaryError(pickle, "holds no usable entry", "get the file again")
     rows = {record.entry_id: row for row, record in enumerate(records)}
@@ -330,7 +239,7 @@ def import_bsldict(
     report(f"writing {folder.name}", 0, 1)
     with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
         write_entry_features(EntryFeatures(tuple(entry.entry_id for entry in dictionary), kinds), temporary)
-        _write_bsldict_records(_BslDictRecords(tuple(records[row] for row in order), released.words), temporary)
+        _write_records((records[row] for row in order), released.words, temporary)
         write_dictionary_manifest(dictionary, temporary / _MANIFEST)
     report(f"writing {folder.name}", 1, 1)
     remarks = (Notice(str(pickle), line, "the rest was imported") for line in odd.lines())
@@ -348,13 +257,10 @@ def _released_dictionary(tree: Node, odd: Oddities) -> _Released:
     fields = videos.members()
     count = len(videos.member("name").rows())
     videos.member("word")  # names the field if it is not there
-    known = {*_FLAT_FIELDS, *_NESTED_FIELDS, "features"}
-    _note_difference(known, set(fields), videos.place, odd)
+    _note_difference({*_FLAT, *_NESTED, "features"}, set(fields), videos.place, odd)
     _note_difference({"words", "words_to_id", "words_normalised", "videos"}, set(tree.members()), "the file", odd)
-    columns = {name: fields[name].rows(count) for name in _FLAT_FIELDS if name in fields}
-    for name in _NESTED_FIELDS:
-        if name in fields:
-            columns[name] = _nested(fields[name], count)
+    columns = {name: fields[name].rows(count) for name in _FLAT if name in fields}
+    columns |= {name: _nested(fields[name], count) for name in _NESTED if name in fields}
     held = videos.member("features")
     _note_difference(set(_KINDS), set(held.members()), held.place, odd)
     features = {kind: held.member(kind).rows(count) for kind in _KINDS}
@@ -370,35 +276,33 @@ def _note_difference(known: set[str], found: set[str], place: str, odd: Oddities
 
 def _nested(node: Node, count: int) -> list[Node]:
     """A table of columns as rows."""
-    columns = {name: column.rows(count) for name, column in node.members().items() if name in _FACT_FIELDS}
+    columns = {name: column.rows(count) for name, column in node.members().items() if name in _FACTS}
     return [
         Node(node.file, {name: column[i].value for name, column in columns.items()}, f"{node.place}[{i}]")
         for i in range(count)
     ]
 
 
-def _words(tree: Node, odd: Oddities) -> tuple[_ReleasedWord, ...]:
+def _words(tree: Node, odd: Oddities) -> list[tuple[str, int, str]]:
     texts = [node.text() for node in tree.member("words").rows()]
     ids = {text: node.integer() for text, node in tree.member("words_to_id").members().items()}
     plain = tree.members().get("words_normalised")
-    if plain is not None and isinstance(plain.value, dict):
-        spelt = {text: node.text_or_nothing() for text, node in plain.members().items()}
-    elif plain is not None:
-        spelt = dict(zip(texts, (node.text_or_nothing() for node in plain.rows(len(texts))), strict=True))
-    else:
-        spelt = {}
+    spelt: dict[str, str] = {}
+    if plain is not None:
+        nodes = plain.members() if isinstance(plain.value, dict) else zip(texts, plain.rows(len(texts)), strict=True)
+        spelt = {text: node.text_or_nothing() for text, node in dict(nodes).items()}
     for text in texts:
         if text not in ids:
             odd.note("words without an id, left out of the vocabulary", text)
-    return tuple(_ReleasedWord(text, ids[text], spelt.get(text, "")) for text in texts if text in ids)
+    return [(text, ids[text], spelt.get(text, "")) for text in texts if text in ids]
 
 
-def _records(released: _Released, odd: Oddities, report: Progress) -> list[_BslDictRecord]:
-    records: list[_BslDictRecord] = []
+def _records(released: _Released, odd: Oddities, report: Progress) -> list[_Record]:
+    records: list[_Record] = []
     seen: dict[str, int] = {}
     total = len(released.columns["name"])
     for row in range(total):
-        record = _record_from({name: column[row] for name, column in released.columns.items()}, odd)
+        record = _record({name: column[row] for name, column in released.columns.items()}, odd)
         if (first := seen.setdefault(record.entry_id, row)) != row:
             raise released.columns["name"][row].wrong(f"is the name of row {first} too: {record.name!r}")
         records.append(record)
@@ -407,7 +311,7 @@ def _records(released: _Released, odd: Oddities, report: Progress) -> list[_BslD
     return records
 
 
-def _entries(records: list[_BslDictRecord], problems: list[Notice]) -> list[Entry]:
+def _entries(records: list[_Record], features: Path, problems: list[Notice]) -> list[Entry]:
     entries: list[Entry] = []
     variants: dict[str, dict[tuple[object, ...], int]] = {}
     for record in records:
@@ -417,11 +321,21 @@ def _entries(records: list[_BslDictRecord], problems: list[Notice]) -> list[Entr
             problems.append(Notice(record.entry_id, str(error), "the entry is left out"))
             continue
         forms = variants.setdefault(word, {})
-        form = forms.setdefault((record.letter, record.page, record.sign, record.version), len(forms) + 1)
-        rights = Rights(holder=record.source_site, may_export_clips=False)
+        page = tuple(map(record.fields.get, ("letter_db", "page_db", "sign_cnt_db", "version_cnt_db")))
+        form = forms.setdefault(page, len(forms) + 1)
+        rights = Rights(holder=record.fields.get("source_site_db", ""), may_export_clips=False)
         box = record.box.signer_box if record.box else None
-        found = Entry(entry_id=record.entry_id, word=word, variant=str(form), language=LANGUAGE, rights=rights, box=box)
-        entries.append(found)
+        entries.append(
+            Entry(
+                entry_id=record.entry_id,
+                word=word,
+                variant=str(form),
+                language=_LANGUAGE,
+                rights=rights,
+                box=box,
+                features=features,
+            )
+        )
     return entries
 
 

@@ -22,7 +22,7 @@ from signspot.embedding.model import Embeds, Reading
 from signspot.embedding.zoo import trunk_fingerprints
 from signspot.errors import DictionaryError, FormatError, InputError, Notice
 from signspot.files.atomic import refuse_existing
-from signspot.formats.bsldict import RECORDS_FILE, read_bsldict_records, sign_synonyms
+from signspot.formats.bsldict import RECORDS_FILE, sign_synonyms
 from signspot.interrupts import at_interruption, undisturbed
 from signspot.learning.clips import (
     CacheProgress,
@@ -487,7 +487,7 @@ def dictionary_synonyms(dictionary: Dictionary) -> Synonyms:
     shared = shared_sign_synonyms(dictionary)
     if dictionary.folder is None or not (dictionary.folder / RECORDS_FILE).is_file():
         return shared
-    return Synonyms(shared.pairs | sign_synonyms(read_bsldict_records(dictionary.folder).records).pairs)
+    return Synonyms(shared.pairs | sign_synonyms(dictionary.folder).pairs)
 
 
 def make_training_material(sources: MaterialSources, options: MaterialOptions = MaterialOptions()) -> MadeMaterial:
