@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from experiments.lib.baselines import raw_rows
 from experiments.lib.data_sets import Aslearn, SentenceWordScores, read_aslearn, sentence_word_scores
+from experiments.lib.landmark_model import at_house_rate, best_over_rates, multi_rate_windows, sign_window
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Word
-from signspot.embedding.landmarks import at_house_rate, best_over_rates, multi_rate_windows, sign_window
 from signspot.embedding.zoo import model_path
 from signspot.evaluation.intervals import Interval, mean_interval
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint

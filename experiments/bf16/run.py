@@ -26,7 +26,7 @@ from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape, Ints, Pi
 from signspot.embedding.zoo import model_path
 from signspot.evaluation.protocol import Gallery, ProtocolOptions, ProtocolScores, TestPassage, score_passages
 from signspot.evaluation.ranking import ranks
-from signspot.media.frames import centred_clip, cut_square, shape_frame
+from signspot.media.frames import cut_square, shape_frame
 from signspot.media.reader import VideoReader
 from signspot.models.backends import Program, TorchBackend
 from signspot.models.embedders import EmbedderSettings, VideoEmbedder, embedder_from_checkpoint
@@ -110,7 +110,10 @@ def entry_clips(world: World, shape: FrameShape) -> tuple[Ints, Pixels]:
         if entry.word in world.test_words:
             performance = world.perform_entry(entry)
             moving = performance.moving
-            rows = moving.start + centred_clip(len(moving), max_speed=4)
+            speed = max(1.0, min(4.0, len(moving) / CLIP_LENGTH))  # one clip around the middle of the sign
+            start = max(0.0, (len(moving) - speed * CLIP_LENGTH) / 2)
+            places = (start + speed * (np.arange(CLIP_LENGTH) + 0.5)).astype(np.int64)
+            rows = moving.start + np.minimum(places, len(moving) - 1)
             scene = Studio(performance.signer.appearance.background)
             words.append(world.test_words.id_of(entry.word))
             clips.append(drawn(performance, rows.tolist(), scene, STUDIO, shape))

@@ -15,12 +15,21 @@ from pathlib import Path
 import numpy as np
 import torch
 from experiments.lib.data_sets import sentence_word_scores
-from experiments.lib.landmark_model import Fold, RealSigning, RecordedSign, StitchedPassage, draw_fold, stitched
+from experiments.lib.landmark_model import (
+    Fold,
+    RealSigning,
+    RecordedSign,
+    StitchedPassage,
+    draw_fold,
+    multi_rate_windows,
+    sign_window,
+    stitched,
+)
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Vocabulary
-from signspot.embedding.landmarks import Rates, multi_rate_windows, sign_span, sign_window, window_at
+from signspot.embedding.landmarks import Rates, sign_span, window_at
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.landmarks import LandmarkChange
 from signspot.spotting.annotate import likely_windows

@@ -21,6 +21,7 @@ from experiments.lib.landmark_model import (
     StitchedPassage,
     StitchOptions,
     draw_fold,
+    sign_window,
     stitched,
 )
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
@@ -37,7 +38,7 @@ from signspot.domain.tracks import (
     WindowGrid,
 )
 from signspot.domain.words import Vocabulary
-from signspot.embedding.landmarks import RateRows, sign_window
+from signspot.embedding.landmarks import RateRows
 from signspot.embedding.zoo import model_path
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.spotting.peaks import Refinement, spottings_of

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -25,10 +25,10 @@ from experiments.lib.data_sets import LandmarkClip, read_asl30, read_wlasl300
 from torch import Tensor, nn
 
 from signspot.domain.recordings import Entry, Signer
-from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
-from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, X_PLACES, FloatArray, LandmarkTrack
+from signspot.domain.time import FRAME_MS, FRAME_RATE, FrameSpan, TimeAxis
+from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, X_PLACES, FloatArray, Floats, LandmarkTrack, WindowGrid
 from signspot.domain.words import Vocabulary, Word
-from signspot.embedding.landmarks import at_house_rate, points_at, signing_span
+from signspot.embedding.landmarks import Rates, points_at, sign_span, signing_span, window_at, windows_around
 from signspot.media.trim import trim_by_landmarks
 from signspot.models.checkpoints import ModelCard, describe, load_checkpoint, networks_of, save_checkpoint, state_of
 from signspot.models.head import Head, HeadConfig
@@ -977,3 +977,37 @@ def _trained(
         raise ValueError(f"{path} holds no landmark model")
     vocabulary = Vocabulary.of(Word(word) for word in checkpoint.card.vocabulary)
     return LandmarkNetworks(trunk.eval(), head.eval(), vocabulary)
+
+
+# Landmarks as a model takes them: at 25 frames a second, cut into windows, and windows compared at their best length.
+
+
+def at_house_rate(points: FloatArray, seconds: Floats) -> FloatArray:
+    """Landmarks (n, 258) at the times (n,), ascending -> the same motion at 25 frames a second."""
+    n_frames = round((seconds[-1] - seconds[0]) * FRAME_RATE) + 1
+    times = seconds[0] + np.arange(n_frames) / FRAME_RATE
+    return points_at(points, np.interp(times, seconds, np.arange(len(seconds), dtype=np.float64)))
+
+
+def multi_rate_windows(points: FloatArray, rates: Rates = Rates()) -> Iterator[FloatArray]:
+    """For each length the windows (n_windows, 16, 258) around the same frames: those of the usual 16-frame grid."""
+    starts = WindowGrid(len(points), stride=rates.stride).starts()
+    for length in rates.lengths:
+        yield windows_around(points, starts, length)
+
+
+def best_over_rates(windows: Sequence[FloatArray], entries: FloatArray) -> FloatArray:
+    """The highest cosine of each place with each entry over the lengths.
+
+    `windows` has unit rows (n_windows, d) for each length, `entries` unit rows (n_entries, d): (n_windows, n_entries).
+    """
+    if not windows:
+        raise ValueError("no windows of any length")
+    best: FloatArray = np.max([vectors @ entries.T for vectors in windows], axis=0)
+    return best
+
+
+def sign_window(points: FloatArray) -> FloatArray:
+    """The sign in a clip of landmarks (n, 258), in any unit, brought to the 16 frames that a model takes: (16, 258)."""
+    span = sign_span(points)
+    return window_at(points, span.start, len(span))

@@ -23,6 +23,7 @@ from experiments.lib.data_sets import (
     read_wlasl300,
     sentence_word_scores,
 )
+from experiments.lib.landmark_model import at_house_rate
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
 from signspot.domain.recordings import Dictionary, Entry, Episode, Subtitle
@@ -31,7 +32,6 @@ from signspot.domain.time import FRAME_MS, MillisSpan, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack, SignerLandmarks
 from signspot.domain.words import Word, normalise
 from signspot.embedding.entries import embed_gallery
-from signspot.embedding.landmarks import at_house_rate
 from signspot.embedding.model import LANDMARK_MODEL, Model, Reading
 from signspot.embedding.zoo import load_model
 from signspot.errors import MissingExtra

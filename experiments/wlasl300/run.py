@@ -22,6 +22,8 @@ from experiments.lib.landmark_model import (
     RecordedSign,
     draw_fold,
     model_card,
+    multi_rate_windows,
+    sign_window,
     stitched,
     synthetic_signs,
     train_by_recipe,
@@ -31,7 +33,7 @@ from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow,
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import FloatArray
 from signspot.domain.words import Vocabulary, Word
-from signspot.embedding.landmarks import Rates, multi_rate_windows, sign_window
+from signspot.embedding.landmarks import Rates
 from signspot.embedding.zoo import model_path
 from signspot.evaluation.intervals import Interval, class_interval
 from signspot.evaluation.protocol import (

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from experiments.lib.data_sets import LandmarkClip, read_aslearn, read_wlasl300
+from experiments.lib.landmark_model import at_house_rate
 
 from signspot.cli.main import run
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import POSE_NUMBERS, FloatArray, LandmarkTrack, SignerLandmarks
-from signspot.embedding.landmarks import at_house_rate
 from signspot.formats.pose import write_pose
 from tests.cli.test_spotting_guides import examples
 

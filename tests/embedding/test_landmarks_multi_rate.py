@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiments.lib.landmark_model import at_house_rate, best_over_rates, multi_rate_windows, sign_window
 from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.domain.tracks import WindowGrid, in_picture_heights
-from signspot.embedding.landmarks import (
-    Rates,
-    at_house_rate,
-    best_over_rates,
-    multi_rate_windows,
-    points_at,
-    sign_window,
-    window_at,
-)
+from signspot.embedding.landmarks import Rates, points_at, window_at
 
 LEFT, RIGHT = slice(132, 195), slice(195, 258)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from experiments.lib.landmark_model import multi_rate_windows
 
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import (
@@ -15,7 +16,7 @@ from signspot.domain.tracks import (
     WindowGrid,
     in_picture_heights,
 )
-from signspot.embedding.landmarks import RateRows, Rates, multi_rate_windows, points_at
+from signspot.embedding.landmarks import RateRows, Rates, points_at
 from signspot.embedding.pictures import window_batches
 from signspot.models.embedders import LandmarkEmbedder
 from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig

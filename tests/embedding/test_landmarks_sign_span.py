@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiments.lib.landmark_model import sign_window
 
 from signspot.domain.time import FrameSpan
-from signspot.embedding.landmarks import _has_raised_hand, points_at, sign_span, sign_window, signing_span
+from signspot.embedding.landmarks import _has_raised_hand, points_at, sign_span, signing_span
 
 LEFT, RIGHT = slice(132, 195), slice(195, 258)
 

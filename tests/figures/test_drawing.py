@@ -114,7 +114,7 @@ def test_what_was_not_searched_is_the_rest(
 ) -> None:
     spans = None if searched is None else tuple(MillisSpan.of(a * 1000, b * 1000) for a, b in searched)
     answer = dataclasses.replace(word_answer("apple", []), searched_ms=spans)
-    assert list(drawing.unsearched(answer, 0, 20)) == gaps
+    assert list(drawing._unsearched(answer, 0, 20)) == gaps
 
 
 def test_a_letter_no_font_has_becomes_a_box_and_control_characters_too() -> None:

@@ -20,16 +20,16 @@ SHADED = np.rint(255 - 0.28 * (255 - FOUND))  # the green of a found span on whi
 FRAME = np.zeros((36, 64, 3), dtype=np.uint8)
 
 
-def lane(picture: Pixels, layout: overlay.Layout, number: int = 0) -> Pixels:
+def lane(picture: Pixels, layout: overlay._Layout, number: int = 0) -> Pixels:
     top = layout.lane_top(number)
     return picture[top : top + layout.lane_height, _NAME_WIDTH : _NAME_WIDTH + _PLOT_WIDTH]
 
 
-def timeline(picture: Pixels, layout: overlay.Layout) -> Pixels:
+def timeline(picture: Pixels, layout: overlay._Layout) -> Pixels:
     return picture[layout.timeline_top : layout.height, _NAME_WIDTH : _NAME_WIDTH + _PLOT_WIDTH]
 
 
-def name_box(picture: Pixels, layout: overlay.Layout, number: int = 0) -> Pixels:
+def name_box(picture: Pixels, layout: overlay._Layout, number: int = 0) -> Pixels:
     """A corner of the box: no letter is there."""
     top = layout.lane_top(number)
     return picture[top + 6 : top + 10, 6:12]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.media.frames import MAX_SPEED, centred_clip, random_clips
+from signspot.media.frames import MAX_SPEED, random_clips
 
 lengths = st.integers(1, 400)
 seeds = st.integers(0, 2**32 - 1)
@@ -51,7 +51,6 @@ def test_short_videos_repeat_their_last_frame(n_frames: int, seed: int) -> None:
     expected = [*range(n_frames), *[n_frames - 1] * (16 - n_frames)]
     assert random_clips(n_frames, rng(seed)).tolist() == [expected]
     assert random_clips(n_frames, rng(seed), max_speed=1).tolist() == [expected]
-    assert centred_clip(n_frames).tolist() == expected
 
 
 def test_every_start_is_equally_likely() -> None:
@@ -76,20 +75,9 @@ def test_clips_of_one_video_differ_in_speed_and_shift() -> None:
     assert len(set((clips[:, -1] - clips[:, 0]).tolist())) > 5
 
 
-@given(lengths, st.floats(1, 8))
-def test_the_centred_clip_lies_in_the_middle(n_frames: int, max_speed: float) -> None:
-    clip = centred_clip(n_frames, max_speed=max_speed)
-    assert clip.shape == (16,)
-    assert clip[0] >= 0 and clip[-1] < n_frames
-    assert (np.diff(clip) >= 0).all()
-    if n_frames >= 16:
-        assert abs(int(clip[0]) - (n_frames - 1 - int(clip[-1]))) <= 1
-
-
-@pytest.mark.parametrize("sample", [lambda n: random_clips(n, rng(0)), centred_clip])
-def test_a_video_without_frames_is_refused(sample: object) -> None:
+def test_a_video_without_frames_is_refused() -> None:
     with pytest.raises(ValueError, match="from 0 frames"):
-        sample(0)  # type: ignore[operator]
+        random_clips(0, rng(0))
 
 
 @pytest.mark.parametrize("speed", [0.5, 0.0, -1.0, float("nan")])

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -118,7 +117,6 @@ class _Area:
 
 # A detector of landmarks in a process of its own: start it, show it pictures, and survive whatever happens to it.
 
-
 _COMMAND = ("-P", "-m", "signspot.embedding.detector_child")  # -P: a json.py in the working folder is not imported
 _PACKAGE = "mediapipe"
 _SETTINGS = "holistic tracked complexity 1"  # changes with everything that changes the landmarks
@@ -157,9 +155,7 @@ class _LandmarkDetector:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def show(self, pixels: Pixels) -> None:
@@ -179,7 +175,6 @@ class _LandmarkDetector:
         return np.where(np.isfinite(numbers), numbers, 0).astype(np.float32).reshape(LANDMARK_DIM)
 
     def close(self) -> None:
-        """End the process and wait for it, whatever it is doing."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -227,7 +222,6 @@ class _LandmarkDetector:
         return content
 
     def _death(self) -> EnvironmentProblem | VideoError:
-        """Why the process ended without an answer."""
         code: int | None = None
         if self._process is not None:
             with contextlib.suppress(subprocess.TimeoutExpired):

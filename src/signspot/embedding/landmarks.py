@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,11 +51,9 @@ from signspot.models.embedders import LandmarkEmbedder
 from signspot.models.landmarks import LandmarkChange
 from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, as_stored
 
-# Landmarks at several speeds: windows of 10 to 34 frames, each brought to the 16 frames that a model takes.
-#
-# Isolated signs are slow and running ones are fast, so a query is compared with windows of several lengths around one
-# frame. Positions in a recording are real numbers: 2.5 lies half way between the frames 2 and 3.
-
+# Landmarks at several speeds: windows of 10 to 34 frames, each brought to the 16 frames that a model takes. Isolated
+# signs are slow and running ones are fast, so a query is compared with windows of several lengths around one frame.
+# Positions in a recording are real numbers: 2.5 lies half way between the frames 2 and 3.
 
 Positions = npt.NDArray[np.floating[Any]]
 
@@ -90,23 +88,9 @@ def points_at(points: FloatArray, positions: Positions) -> FloatArray:
     return between
 
 
-def at_house_rate(points: FloatArray, seconds: Positions) -> FloatArray:
-    """Landmarks (n, 258) at the times (n,), ascending -> the same motion at 25 frames a second."""
-    n_frames = round((seconds[-1] - seconds[0]) * FRAME_RATE) + 1
-    times = seconds[0] + np.arange(n_frames) / FRAME_RATE
-    return points_at(points, np.interp(times, seconds, np.arange(len(seconds), dtype=np.float64)))
-
-
 def window_at(points: FloatArray, start: float, length: float) -> FloatArray:
     """The landmarks from position `start` on, `length` frames brought to 16: (16, 258)."""
     return points_at(points, start + (np.arange(CLIP_LENGTH) + 0.5) * (length / CLIP_LENGTH) - 0.5)
-
-
-def multi_rate_windows(points: FloatArray, rates: Rates = Rates()) -> Iterator[FloatArray]:
-    """For each length the windows (n_windows, 16, 258) around the same frames: those of the usual 16-frame grid."""
-    starts = WindowGrid(len(points), stride=rates.stride).starts()
-    for length in rates.lengths:
-        yield windows_around(points, starts, length)
 
 
 def windows_around(points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:
@@ -114,17 +98,6 @@ def windows_around(points: FloatArray, starts: npt.NDArray[np.int64], length: in
     offsets = (np.arange(CLIP_LENGTH) + 0.5) * (length / CLIP_LENGTH) - 0.5 + (CLIP_LENGTH - length) / 2
     windows = points_at(points, (starts[:, None] + offsets).ravel())
     return windows.reshape(len(starts), CLIP_LENGTH, LANDMARK_DIM)
-
-
-def best_over_rates(windows: Sequence[FloatArray], entries: FloatArray) -> FloatArray:
-    """The highest cosine of each place with each entry over the lengths.
-
-    `windows` has unit rows (n_windows, d) for each length, `entries` unit rows (n_entries, d): (n_windows, n_entries).
-    """
-    if not windows:
-        raise ValueError("no windows of any length")
-    best: FloatArray = np.max([vectors @ entries.T for vectors in windows], axis=0)
-    return best
 
 
 _WINDOWS_AT_ONCE = 512  # of each length: hours of landmarks are never cut into windows all at once
@@ -140,7 +113,6 @@ class RateRows:
 
     @property
     def made(self) -> StageVectors:
-        """The fingerprint of the rows, and how long they are."""
         network, lengths = self.network, self.rates.lengths
         fingerprint = network.trunk_fingerprint if self.is_trunk else network.fingerprint
         dim = network.trunk_dim if self.is_trunk else network.dim
@@ -161,15 +133,8 @@ class RateRows:
         lengths, d = self.rates.lengths, self.network.dim
         places = sorted(range(len(lengths)), key=lambda place: lengths[place] != CLIP_LENGTH)  # the usual one first
         usual, *others = (rows.vectors[:, place * d : (place + 1) * d] for place in places)
-        return RateTrack(
-            video_id,
-            rows.grid,
-            rows.axis,
-            usual,
-            self.network.fingerprint,
-            other_rates=tuple(others),
-            lengths=tuple(lengths[place] for place in places),
-        )
+        named = (video_id, rows.grid, rows.axis, usual, self.network.fingerprint)
+        return RateTrack(*named, other_rates=tuple(others), lengths=tuple(lengths[place] for place in places))
 
     def _embedded(self, points: FloatArray, starts: npt.NDArray[np.int64], length: int) -> FloatArray:
         windows = windows_around(points, starts, length)
@@ -179,10 +144,8 @@ class RateRows:
 
 
 # Which frames of a clip of one sign show the sign: without the hands' way up and down, and without their rest.
-#
 # Dictionaries show people who rest before and after the sign, with their arms hanging or their hands before the belly.
 # Positions are counted in shoulder widths below the shoulders, so the unit of the landmarks does not matter.
-
 
 _PARTS = (slice(0, 132), slice(132, 195), slice(195, LANDMARK_DIM))  # pose, left hand, right hand
 _SHOULDERS, _WRISTS = (11, 12), (15, 16)  # of the pose
@@ -193,16 +156,9 @@ _STEP = 0.06  # shoulder widths: hands that rest tremble by less
 _WAY, _TO_AND_FRO = 0.6, 2.0  # shoulder widths; times as far as its ends are apart: the way of a hand that signs
 _PAUSE = 10  # frames: hands that are still for less before a low sign have not rested
 _SEEN = 0.5  # visibility
-_DIRECTIONS = np.stack(
-    [np.cos(np.arange(16) * np.pi / 16), np.sin(np.arange(16) * np.pi / 16)]
-)  # (2, 16), of a half turn
+_ANGLES = np.arange(16) * np.pi / 16
+_DIRECTIONS = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])  # (2, 16), of a half turn
 _FEWEST = 5  # frames: fewer are a mistake of the detector
-
-
-def sign_window(points: FloatArray) -> FloatArray:
-    """The sign in a clip of landmarks (n, 258), in any unit, brought to the 16 frames that a model takes: (16, 258)."""
-    span = sign_span(points)
-    return window_at(points, span.start, len(span))
 
 
 def sign_span(points: FloatArray) -> FrameSpan:
@@ -355,7 +311,6 @@ class _Signer:
 
 # The landmarks of videos: from the file beside them, from the store, or found by the detector, and kept.
 
-
 _OTHER_LENGTH = (1000.0, 0.05)  # ms and share of the video by which its landmarks may be shorter or longer
 
 
@@ -368,13 +323,14 @@ class VideoLandmarks:
 
     @property
     def pose_share(self) -> float:
-        """The share of frames in which a body was found."""
-        return _share(self.signer.track, 0, POSE_NUMBERS)
+        return self._share(self.signer.track.points[:, :POSE_NUMBERS])
 
     @property
     def hand_share(self) -> float:
-        """The share of frames in which at least one hand was found."""
-        return _share(self.signer.track, POSE_NUMBERS, None)
+        return self._share(self.signer.track.points[:, POSE_NUMBERS:])
+
+    def _share(self, part: FloatArray) -> float:
+        return float(part.any(axis=1).mean()) if len(part) else 0.0
 
 
 def landmarks_of(
@@ -402,7 +358,6 @@ def landmarks_of(
 
 
 def detected(video: Path, reading: Reading, box: SignerBox | None = None) -> VideoLandmarks:
-    """The landmarks that the detector finds in a video."""
     step = f"finding landmarks in {video.name}"
 
     def in_frames(done_ms: float, expected_ms: float | None) -> None:
@@ -444,7 +399,6 @@ def _landmarks_name(video: Path) -> str:
 
 
 def has_detector() -> bool:
-    """Whether landmarks can be found in videos on this computer."""
     try:
         return bool(detector_name())
     except MissingExtra:
@@ -464,12 +418,7 @@ def _signer(track: EmbeddingTrack, video: Path, reading: Reading) -> SignerLandm
     return SignerLandmarks(LandmarkTrack(video.stem, track.axis, points), info.width, info.height)
 
 
-def _share(track: LandmarkTrack, first: int, last: int | None) -> float:
-    return float(track.points[:, first:last].any(axis=1).mean()) if len(track.points) else 0.0
-
-
 # The vectors of a video for a model that sees landmarks: windows of several lengths around every frame.
-
 
 _FEW_HANDS = 0.1  # share of frames: hands at rest are out of sight, too, but nobody rests for so long
 
@@ -493,10 +442,8 @@ def _read_track(episode: Episode, made: RateRows, reading: Reading) -> VideoTrac
             raise VideoError(episode.video, "holds no frames", "give a recording of somebody who signs")
         doubts = (*_doubts(found), *strange_length(episode.video, found.signer, isolated=reading.isolated))
         remarks = replace(found.remarks, warnings=(*found.remarks.warnings, *doubts))
-        unfinished = (
-            RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, reading.stride)
-        )
-        with unfinished as file:
+        new = RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, reading.stride)
+        with new as file:
             rows = _embedded(found, made, file, reading)
             if store is not None:
                 store.put(sha256, replace(rows, fingerprint=filed.fingerprint), remarks, made.network.name)
@@ -513,7 +460,6 @@ def _embedded(found: VideoLandmarks, made: RateRows, file: RowFile, reading: Rea
 
 
 def _doubts(found: VideoLandmarks) -> tuple[str, ...]:
-    """Why nothing may be found in it."""
     if not found.pose_share:
         return ("nobody was found in it: no landmarks, so nothing can be compared",)
     if found.hand_share < _FEW_HANDS:
@@ -522,7 +468,6 @@ def _doubts(found: VideoLandmarks) -> tuple[str, ...]:
 
 
 # Single signs as a model of landmarks sees them: where body and hands are, frame by frame.
-
 
 NOBODY = "nobody is found in the recording: show the upper body, in good light"
 NO_HAND = "no hand is raised or moves: record the whole sign, in good light, with the hands in the picture"
@@ -580,7 +525,6 @@ class LandmarkModel:
         return entry
 
     def trunk(self) -> _LandmarkTrunk:
-        """The vectors of 16-frame windows before the head."""
         return _LandmarkTrunk(self.network)
 
 

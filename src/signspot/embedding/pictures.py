@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -43,7 +43,6 @@ from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVector
 
 if TYPE_CHECKING:
     from signspot.models.embedders import VideoEmbedder
-
 
 WINDOWS_PER_BATCH = 64
 LONGEST_ENTRY_FRAMES = FRAME_RATE * 120  # a dictionary clip shows one sign: two minutes is generous
@@ -139,7 +138,6 @@ class PictureModel:
         return replace(entry, kept=trim.kept if len(trim.kept) else None)
 
     def trunk(self) -> _PictureTrunk | None:
-        """The vectors that are kept."""
         return _PictureTrunk(self) if self.network.trunk_fingerprint else None
 
     def _entry_means(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
@@ -304,8 +302,7 @@ def frames_at_rate(rate: float, length: int = CLIP_LENGTH) -> Ints:
     """
     middle = (length - 1) / 2
     places = np.floor(middle + (np.arange(length) - middle) * rate + 0.5 - 1e-9)
-    frames: Ints = np.clip(places, 0, length - 1).astype(np.int64)
-    return frames
+    return np.asarray(np.clip(places, 0, length - 1).astype(np.int64))
 
 
 def _transforms(views: Views) -> list[tuple[bool, float]]:
@@ -331,9 +328,7 @@ def _means(clips: Pixels, network: ClipNetwork, views: Views) -> FloatArray:
 
 
 def _stored_vector(entry: Entry) -> FloatArray:
-    """The vector (trunk_dim,) that came with the dictionary."""
-    file = entry.features
-    found = None
+    file, found = entry.features, None
     if file is not None and file.is_file():
         found = _features(file.parent, file.stat().st_mtime_ns).vector(STORED_KIND, entry.entry_id)
     if found is None:
@@ -358,12 +353,8 @@ class _Watched:
     path: Path
     shape: FrameShape
     box: SignerBox | None
-    shaped: list[Pixels]
-    pictures: list[Pixels]
-
-    def __init__(self, path: Path, shape: FrameShape, box: SignerBox | None) -> None:
-        self.path, self.shape, self.box = path, shape, box
-        self.shaped, self.pictures = [], []
+    shaped: list[Pixels] = field(default_factory=list)
+    pictures: list[Pixels] = field(default_factory=list)
 
     def frames(self, reader: VideoReader) -> Iterator[Pixels]:
         most = LONGEST_SECONDS * FRAME_RATE
@@ -461,13 +452,11 @@ def _in_windows(episode: Episode, reading: Reading) -> MediaProgress:
     return report
 
 
-# Quick looks for somebody who waits: every fourth window first, then every window around the promising ones.
-#
-# Every row it computes is the row that `embed_video` computes at stride 1, up to rounding; any other is a copy
-# of the nearest one that was computed, so that a curve has no gaps and no false peaks beside them. A cosine it
-# reports is exact. A peak is missed, or found up to three frames off, only if none of the coarse windows around
-# it is among the best `candidates` peaks of its query; neighbouring coarse windows share 12 of their 16 frames.
-
+# Quick looks for somebody who waits: every fourth window first, then every window around the promising ones. Every row
+# it computes is the row that `embed_video` computes at stride 1, up to rounding; any other is a copy of the nearest one
+# that was computed, so that a curve has no gaps and no false peaks beside them. A cosine it reports is exact. A peak is
+# missed, or found up to three frames off, only if none of the coarse windows around it is among the best `candidates`
+# peaks of its query; neighbouring coarse windows share 12 of their 16 frames.
 
 _WINDOWS_PER_BATCH = 8
 _ROWS_AT_ONCE = 4096
@@ -497,7 +486,7 @@ def embed_near(
     if len(wanted):
         box = _seen_box(episode, network.frame_shape, reading.box)
         with VideoReader(episode.video, shape=network.frame_shape, box=box, isolated=reading.isolated) as reader:
-            frames = passes.second(reader)
+            frames = _reported(reader, passes.second)
             trunks = (network.trunk_vectors(clips) for clips in _chosen_windows(frames, wanted))
             rows += [network.head_vectors(some) for some in trunks]
         if sum(map(len, rows)) != len(known) + len(wanted):
@@ -565,15 +554,14 @@ class _TwoPasses:
 
     def first(self, done_ms: float, expected_ms: float | None) -> None:
         self._reached_ms = done_ms
+        self._report(done_ms, expected_ms)
+
+    def second(self, done_ms: float, expected_ms: float | None) -> None:
+        self._report(self._reached_ms + done_ms, expected_ms)
+
+    def _report(self, done_ms: float, expected_ms: float | None) -> None:
         if self._progress is not None:
             self._progress(done_ms, None if expected_ms is None else 2 * expected_ms)
-
-    def second(self, reader: VideoReader) -> Iterator[Pixels]:
-        first_ms, expected_ms = self._reached_ms, reader.info.duration_ms
-        for frame in reader:
-            if self._progress is not None:
-                self._progress(first_ms + frame.time_ms, None if expected_ms is None else 2 * expected_ms)
-            yield frame.pixels
 
 
 # A model whose answers can be computed by hand: a clip is its mean colour. It knows nothing about signing, and lets the

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
-
 _MAX_CURVES = 8  # more cannot be told apart
 # Okabe and Ito's palette, which colour-blind readers can tell apart. Its green is kept for what was found.
 COLOURS = ("#0072B2", "#E69F00", "#CC79A7", "#56B4E9", "#D55E00", "#333333")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 _DPI = 110
 _LEAST_RANGE = 0.02  # of the cosine axis
 _MOST_FRAMES = 150  # of the histogram of offsets, either way
@@ -63,9 +62,7 @@ def case_png(case: CaseFigure) -> bytes:
         axes.plot(seconds[top], best[top], "o", color=INK, markersize=6, markerfacecolor="white", zorder=5)
     if len(seconds) > 1:
         axes.set_xlim(seconds[0], seconds[-1])
-    low, high = axes.get_ylim()
-    spare = max(0.0, _LEAST_RANGE - (high - low)) / 2  # curves that hardly differ are drawn as flat as they are
-    axes.set_ylim(low - spare, high + spare)
+    _flatten(axes)
     _dress(axes, "media time", "cosine")
     axes.xaxis.set_major_formatter(lambda value, _: clock(1000 * value, 1))
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.03), fontsize=8, frameon=False, handlelength=1.8)
@@ -113,9 +110,15 @@ def search_png(precision: Floats, recall: Floats, alarms_per_hour: Floats) -> by
 def _dress(axes: Axes, x: str, y: str) -> None:
     axes.set_xlabel(x, fontsize=8.5, color=FAINT_INK)
     axes.set_ylabel(y, fontsize=8.5, color=FAINT_INK)
-    axes.tick_params(labelsize=8, color=FAINT_INK, labelcolor=FAINT_INK)
-    axes.spines[["top", "right"]].set_visible(False)
+    _plain(axes, 8)
     axes.spines[["left", "bottom"]].set_color(FAINT_INK)
+
+
+def _flatten(axes: Axes) -> None:
+    """Curves that hardly differ are drawn as flat as they are."""
+    low, high = axes.get_ylim()
+    spare = max(0.0, _LEAST_RANGE - (high - low)) / 2
+    axes.set_ylim(low - spare, high + spare)
 
 
 def _png(figure: Figure) -> bytes:
@@ -186,14 +189,11 @@ def _paint(axes: Axes, panel: Panel, example: Example) -> None:
     if np.isfinite(best.max(initial=-np.inf)):
         peak = int(best.argmax())
         axes.plot(times[peak], best[peak], "o", color=INK, markersize=5, markerfacecolor="white", zorder=5)
-    low, high = axes.get_ylim()
-    spare = max(0.0, _LEAST_RANGE - (high - low)) / 2  # curves that hardly differ are drawn as flat as they are
-    axes.set_ylim(low - spare, high + spare)
+    _flatten(axes)
     axes.set_xlim(start, stop)
     axes.set_ylabel("cosine", fontsize=8, color=FAINT_INK)
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.05), fontsize=8, frameon=False, handlelength=1.4)
-    axes.tick_params(labelsize=8, color=FAINT_INK, labelcolor=FAINT_INK)
-    axes.spines[["top", "right"]].set_visible(False)
+    _plain(axes, 8)
     axes.spines[["left", "bottom"]].set_color(FAINT_INK)
     axes.xaxis.set_major_formatter(lambda value, _: clock(1000 * round(value)))
     write_text(axes, 0, 1.05, panel.name, size=10, weight="bold", transform=axes.transAxes)
@@ -277,8 +277,8 @@ def _named(axes: Axes, across: str, up: str) -> None:
     _plain(axes)
 
 
-def _plain(axes: Axes) -> None:
-    axes.tick_params(labelsize=9, color=FAINT_INK, labelcolor=FAINT_INK)
+def _plain(axes: Axes, size: int = 9) -> None:
+    axes.tick_params(labelsize=size, color=FAINT_INK, labelcolor=FAINT_INK)
     axes.spines[["top", "right"]].set_visible(False)
 
 

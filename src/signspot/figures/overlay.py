@@ -25,7 +25,6 @@ from signspot.media.writer import VideoWriter
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
 _OVERLAY_THREADS = 2  # the encoder takes most of the time
 
 

@@ -47,11 +47,8 @@ def contact_sheet(rows: Sequence[SheetRow], *, columns: int = 6, tile_height: in
     if width * height > _MOST_PIXELS:
         raise ValueError(f"a contact sheet of {width} x {height} pixels is too large: give fewer rows or smaller tiles")
     tops = [_GAP + number * (tile_height + _GAP) for number in range(len(rows))]
-    titles = [
-        (top + (tile_height + _GAP) / 2, shortened(row.title, _LONGEST_TITLE))
-        for top, row in zip(tops, rows, strict=True)
-    ]
-    sheet = _titled(width, height, 6, titles)
+    titles = (shortened(row.title, _LONGEST_TITLE) for row in rows)
+    sheet = _titled(width, height, 6, zip((top + (tile_height + _GAP) / 2 for top in tops), titles, strict=True))
     for top, pictures in zip(tops, shown, strict=True):
         for place, pixels in enumerate(pictures):
             tile = _tile(pixels, tile_height)
@@ -87,6 +84,7 @@ def _titled(width: int, height: int, left: int, titles: Iterable[tuple[float, st
 _TITLE_HEIGHT, _PAIR_GAP, _BETWEEN = 22, 6, 28  # pixels
 _LONGEST_PAIR_TITLE = 110  # characters
 _QUALITY = 82  # of JPEG
+_TILES = 5  # pictures of a strip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,23 +96,20 @@ class Pair:
     right: Sequence[Pixels]
 
 
-def paired_sheet(pairs: Sequence[Pair], *, tiles: int = 5) -> Pixels:
+def paired_sheet(pairs: Sequence[Pair]) -> Pixels:
     heights = {picture.shape[0] for pair in pairs for clip in (pair.left, pair.right) for picture in clip}
-    if not pairs or tiles < 1 or len(heights) > 1:
-        raise ValueError(f"no sheet of {len(pairs)} pairs, {tiles} tiles, heights {sorted(heights)}")
+    if not pairs or len(heights) > 1:
+        raise ValueError(f"no sheet of {len(pairs)} pairs, heights {sorted(heights)}")
     tile_height = heights.pop() if heights else 96
-    strips = [(_strip(pair.left, tiles), _strip(pair.right, tiles)) for pair in pairs]
+    strips = [(_strip(pair.left), _strip(pair.right)) for pair in pairs]
     half = max((strip.shape[1] for both in strips for strip in both if strip is not None), default=tile_height)
     row_height = _TITLE_HEIGHT + tile_height + _PAIR_GAP
     width, height = 2 * half + _BETWEEN + 2 * _PAIR_GAP, len(pairs) * row_height + _PAIR_GAP
     if width * height > _MOST_PIXELS:
         raise ValueError(f"a sheet of {width} x {height} pixels is too large: give fewer pairs")
     tops = [_PAIR_GAP + number * row_height for number in range(len(pairs))]
-    titles = [
-        (top + _TITLE_HEIGHT / 2, shortened(pair.title, _LONGEST_PAIR_TITLE))
-        for top, pair in zip(tops, pairs, strict=True)
-    ]
-    sheet = _titled(width, height, _PAIR_GAP, titles)
+    titles = (shortened(pair.title, _LONGEST_PAIR_TITLE) for pair in pairs)
+    sheet = _titled(width, height, _PAIR_GAP, zip((top + _TITLE_HEIGHT / 2 for top in tops), titles, strict=True))
     for top, both in zip((top + _TITLE_HEIGHT for top in tops), strips, strict=True):
         for strip, left in zip(both, (_PAIR_GAP, _PAIR_GAP + half + _BETWEEN), strict=True):
             if strip is not None:
@@ -122,9 +117,9 @@ def paired_sheet(pairs: Sequence[Pair], *, tiles: int = 5) -> Pixels:
     return sheet
 
 
-def jpeg_strip(clip: Sequence[Pixels], tiles: int = 5) -> bytes:
+def jpeg_strip(clip: Sequence[Pixels]) -> bytes:
     """A clip as a strip of pictures, for a page; b"" where there is nothing to show."""
-    strip = _strip(clip, tiles)
+    strip = _strip(clip)
     if strip is None:
         return b""
     file = io.BytesIO()
@@ -132,8 +127,8 @@ def jpeg_strip(clip: Sequence[Pixels], tiles: int = 5) -> bytes:
     return file.getvalue()
 
 
-def _strip(clip: Sequence[Pixels], tiles: int) -> Pixels | None:
-    return np.concatenate([clip[frame] for frame in spread(len(clip), tiles)], axis=1) if len(clip) else None
+def _strip(clip: Sequence[Pixels]) -> Pixels | None:
+    return np.concatenate([clip[frame] for frame in spread(len(clip), _TILES)], axis=1) if len(clip) else None
 
 
 # Landmarks as small pictures: a drawn skeleton shows how somebody signs without showing the face.

@@ -161,12 +161,11 @@ def write_bobsl_spottings(spottings: SplitAnnotations, path: Path, *, overwrite:
     write_json(content, path, overwrite=overwrite)
 
 
-# A released corpus becomes one of ours.
-#
-# BSL-1K's metadata are pickles: info (the cut clips), mouthings (where a word was seen on the lips), subtitles in
-# either of two layouts, the vocabulary, and which split an episode belongs to. BOBSL has JSON, and from its version
-# 1.4 on pickles of columns. Times are seconds of the episode. The keyword spotter of BSL-1K heard American English: its
-# words get their British spelling. The truth of the 2022 challenge has spans and numbers for words.
+# A released corpus becomes one of ours. BSL-1K's metadata are pickles: info (the cut clips), mouthings (where a word
+# was seen on the lips), subtitles in either of two layouts, the vocabulary, and which split an episode belongs to.
+# BOBSL has JSON, and from its version 1.4 on pickles of columns. Times are seconds of the episode. The keyword spotter
+# of BSL-1K heard American English: its words get their British spelling. The truth of the 2022 challenge has spans and
+# numbers for words.
 
 _SPLITS = ("train", "val", "test")  # in info, 0, 1 and 2
 _BRITISH = {

@@ -164,9 +164,7 @@ def _stems(
             yield from ((stem, item) for _, item in cases)
 
 
-# ELAN external controlled vocabularies (.ecv), as SignBanks export them.
-#
-# CV_RESOURCE
+# ELAN external controlled vocabularies (.ecv), as SignBanks export them. CV_RESOURCE
 #   LANGUAGE LANG_ID
 #   CONTROLLED_VOCABULARY CV_ID            one or more lists
 #     CV_ENTRY_ML CVE_ID EXT_REF           one type; the id may occur in every list
@@ -230,9 +228,8 @@ def _with_ids(root: etree._Element, refs: Mapping[str, str], odd: Oddities) -> I
                 yield item
 
 
-# The gloss table of a Global SignBank (CSV), read as a vocabulary.
-#
-# Columns are found by name, in any order and any case, for any languages:
+# The gloss table of a Global SignBank (CSV), read as a vocabulary. Columns are found by name, in any order and any
+# case, for any languages:
 #
 #     Signbank ID                   the type; rows are known by nothing else
 #     Dataset                       the list it belongs to

@@ -210,30 +210,14 @@ def random_clips(n_frames: int, rng: np.random.Generator, *, max_speed: float = 
     """Frame numbers of clips of a video, one for every 16 frames, each at its own speed and shift: (n_clips, 16)."""
     if not max_speed >= 1:
         raise ValueError(f"a clip cannot be sampled at a speed of {max_speed}: use 1 or more")
-    _refuse_empty(n_frames)
+    if n_frames < 1:
+        raise ValueError(f"no clip can be taken from {n_frames} frames")
     n_clips = max(1, round(n_frames / CLIP_LENGTH))
     speed = rng.uniform(1, max(1.0, min(max_speed, n_frames / CLIP_LENGTH)), size=(n_clips, 1))
     # Up to a whole frame beyond the last start, because the fraction is cut off: so every start is equally likely.
     room = np.maximum(0, n_frames - speed * (CLIP_LENGTH - 1))
     shift = rng.random((n_clips, 1)) * room
-    return _within(shift + speed * np.arange(CLIP_LENGTH), n_frames)
-
-
-def centred_clip(n_frames: int, *, max_speed: float = 1) -> Ints:
-    """Frame numbers of one clip around the middle of a video, without chance: (16,), never decreasing."""
-    _refuse_empty(n_frames)
-    speed = max(1.0, min(max_speed, n_frames / CLIP_LENGTH))
-    start = max(0.0, (n_frames - speed * CLIP_LENGTH) / 2)
-    return _within(start + speed * (np.arange(CLIP_LENGTH) + 0.5), n_frames)
-
-
-def _within(positions: npt.NDArray[np.floating], n_frames: int) -> Ints:
-    return np.minimum(positions.astype(np.int64), n_frames - 1)
-
-
-def _refuse_empty(n_frames: int) -> None:
-    if n_frames < 1:
-        raise ValueError(f"no clip can be taken from {n_frames} frames")
+    return np.minimum((shift + speed * np.arange(CLIP_LENGTH)).astype(np.int64), n_frames - 1)
 
 
 # Small pictures of a clip: a strip of frames spread evenly over its length, stored as one JPEG file. Pillow is loaded

@@ -90,12 +90,10 @@ def _best(scores: Floats, table: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(answer.x > 0.5)
 
 
-# Which word a moment belongs to, where several words are known to be signed, as those of one subtitle.
-#
-# Alone, a word is where it is most similar. Among others, a moment that resembles another word as much says little:
-# *eat* is in *lunch*, too, and before the face many signs look alike. Each moment is therefore shared among the words
-# by how similar they are (experiments/landmark_model/places.py says what that brings).
-
+# Which word a moment belongs to, where several words are known to be signed, as those of one subtitle. Alone, a word is
+# where it is most similar. Among others, a moment that resembles another word as much says little: *eat* is in *lunch*,
+# too, and before the face many signs look alike. Each moment is therefore shared among the words by how similar they
+# are (experiments/landmark_model/places.py says what that brings).
 
 _SOFTNESS = 0.2  # of a cosine: a word that is so much less similar has a third of the share
 
@@ -119,12 +117,10 @@ def likely_windows(cosine: FloatArray) -> npt.NDArray[np.int64]:
     return windows
 
 
-# How far signing lies behind its subtitles, and whether that changes in the course of a video.
-#
-# The lag of a finding is the middle of the sign minus the middle of the subtitle that mentions it, positive where
-# signing comes later. A sign lies anywhere in its sentence, so a single lag says little; the line through all of them,
-# fitted so that a third of wrong findings does not move it, gives lag and drift.
-
+# How far signing lies behind its subtitles, and whether that changes in the course of a video. The lag of a finding is
+# the middle of the sign minus the middle of the subtitle that mentions it, positive where signing comes later. A sign
+# lies anywhere in its sentence, so a single lag says little; the line through all of them, fitted so that a third of
+# wrong findings does not move it, gives lag and drift.
 
 FEWEST = 8  # findings; fewer draw no line
 _MOST_PAIRS = 200_000
@@ -148,11 +144,8 @@ class SubtitleLag:
 
 def subtitle_lag(spottings: Iterable[Spotting]) -> SubtitleLag:
     """The lag of the findings that came from a subtitle; the line is that of Theil and Sen."""
-    pairs = sorted(
-        (_middle_ms(subtitle.span_ms.start, subtitle.span_ms.stop), _middle_ms(one.span_ms.start, one.span_ms.stop))
-        for one in spottings
-        if (subtitle := one.provenance.subtitle) is not None
-    )
+    spans = ((one.provenance.subtitle.span_ms, one.span_ms) for one in spottings if one.provenance.subtitle is not None)
+    pairs = sorted(((said.start + said.stop) / 2, (signed.start + signed.stop) / 2) for said, signed in spans)
     times = np.array([time for time, _ in pairs], np.float64)
     lags = np.array([signed - time for time, signed in pairs], np.float64)
     if len(pairs) < FEWEST or times[0] == times[-1]:
@@ -175,7 +168,3 @@ def _median_slope(times: Floats, lags: Floats) -> float:
 
 def _middle(times: Floats) -> float:
     return float((times[0] + times[-1]) / 2) if len(times) else 0.0
-
-
-def _middle_ms(start: int, stop: int) -> float:
-    return (start + stop) / 2

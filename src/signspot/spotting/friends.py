@@ -62,7 +62,6 @@ class Friends:
 
     @property
     def likeness(self) -> str:
-        """How alike the two are, for people."""
         return f"closeness {self.closeness:.2f}, cosine {self.cosine:.2f}"
 
 
@@ -116,7 +115,6 @@ def worth_showing(
 
 
 def words_of(entries: Sequence[Entry]) -> list[Word]:
-    """The words of some entries, sorted."""
     return sorted({entry.word for entry in entries})
 
 

@@ -71,14 +71,9 @@ def guesses(
     lead = float(highest[ranked[0]] - highest[ranked[1]]) if len(ranked) > 1 else np.inf
     found: list[Guess] = []
     for place, number in enumerate(ranked[: limits.count]):
-        is_clear = place == 0 and lead >= limits.clear
-        band = _band(float(highest[number]), limits.possible, is_clear=is_clear)
+        band = Band.LIKELY if place == 0 and lead >= limits.clear else Band.POSSIBLE
+        if highest[number] < limits.possible:
+            band = Band.UNLIKELY
         entry = entries[number]
         found.append(Guess(entry.word, entry, float(highest[number]), band, bool(is_mirrored[number])))
     return tuple(found)
-
-
-def _band(cosine: float, possible: float, *, is_clear: bool) -> Band:
-    if cosine < possible:
-        return Band.UNLIKELY
-    return Band.LIKELY if is_clear else Band.POSSIBLE

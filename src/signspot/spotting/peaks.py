@@ -58,7 +58,6 @@ def peaks_of(similarity: SimilarityTrack, curve: FloatArray, threshold: float) -
 
 
 def _are_one(pair: tuple[int, int], curve: FloatArray, starts: npt.NDArray[np.int64], lengths: FloatArray) -> bool:
-    """Whether two peaks belong to one sign."""
     first, second = pair
     reach = _REACH * (lengths[first] + lengths[second]) / 2
     lower = min(curve[first], curve[second])
@@ -73,10 +72,7 @@ def spottings_of(
 
 
 def spottings_at(
-    similarity: SimilarityTrack,
-    windows: npt.NDArray[np.int64],
-    provenance: Provenance,
-    how: Refinement | None = None,
+    similarity: SimilarityTrack, windows: npt.NDArray[np.int64], provenance: Provenance, how: Refinement | None = None
 ) -> tuple[Spotting, ...]:
     """The findings at some windows; without `how`, a finding lasts as long as its window.
 
@@ -86,8 +82,7 @@ def spottings_at(
     spottings: list[Spotting] = []
     spans = [grid.span(window) if how is None else refined_span(similarity, window, how) for window in windows.tolist()]
     for window, span in zip(windows.tolist(), parted(spans), strict=True):
-        best = int(similarity.cosine[window].argmax())
-        entry = similarity.entries[best]
+        entry = similarity.entries[best := int(similarity.cosine[window].argmax())]
         spottings.append(
             Spotting(
                 video_id=similarity.video_id,
@@ -135,17 +130,15 @@ def _local_maxima(curve: FloatArray) -> npt.NDArray[np.int64]:
     return middles
 
 
-# From when to when a sign lasts: shorter than its window, and where the similarity stays high.
-#
-# Windows of 16 frames are longer than running signs, which last 7 to 13 frames (Paper App. B.5). As the window slides
-# over a sign, the cosine rises, stays high while the whole sign is inside, and falls: the middle of that plateau is
-# the middle of the sign. How wide it is says next to nothing about how long the sign lasts (experiments/calibration),
-# so a sign is given the middle length of the paper. Where windows of several lengths were compared, as with landmarks,
-# the lengths that look most like the sign say how long it lasts (experiments/landmark_model/spans.py).
-
+# From when to when a sign lasts: shorter than its window, and where the similarity stays high. Windows of 16 frames are
+# longer than running signs, which last 7 to 13 frames (Paper App. B.5). As the window slides over a sign, the cosine
+# rises, stays high while the whole sign is inside, and falls: the middle of that plateau is the middle of the sign. How
+# wide it is says next to nothing about how long the sign lasts (experiments/calibration), so a sign is given the middle
+# length of the paper. Where windows of several lengths were compared, as with landmarks, the lengths that look most
+# like the sign say how long it lasts (experiments/landmark_model/spans.py).
 
 SIGN_LENGTH = 10  # frames: the middle of 7 to 13 (Paper App. B.5)
-SURELY_TAKEN = 6  # frames in the middle of a finding that no other sign can have: hasty signs last hardly longer
+_SURELY_TAKEN = 6  # frames: hasty signs last hardly longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +175,9 @@ def parted(spans: Sequence[FrameSpan]) -> list[FrameSpan]:
     return found
 
 
-def middle_of(span: FrameSpan, length: int = SURELY_TAKEN) -> FrameSpan:
-    """At most `length` frames, from the middle of a span."""
-    cut = max(0, len(span) - length)
+def middle_of(span: FrameSpan) -> FrameSpan:
+    """The frames in the middle of a finding that no other sign can have."""
+    cut = max(0, len(span) - _SURELY_TAKEN)
     return FrameSpan(span.start + cut // 2, span.stop - (cut - cut // 2))
 
 
@@ -223,6 +216,5 @@ def window_near(grid: WindowGrid, frame: int) -> int:
 
 
 def occurrence(spotting: Spotting, episode: Episode, track: EmbeddingTrack) -> Occurrence:
-    """A finding together with what it looks like."""
     vector = np.asarray(track.vectors[window_near(track.grid, spotting.frame)], np.float32)
     return Occurrence(spotting, episode, unit(vector))

@@ -96,7 +96,6 @@ class Judge:
         return cls(track, calibration, calibration.fit_for(is_read=is_read), Cohort.of(calibration))
 
     def __call__(self, similarity: SimilarityTrack) -> _Judged:
-        """All peaks of a word and how sure each is."""
         candidates = candidates_of(similarity, self.track, self.cohort)
         probability = self.fit.probability(candidates.evidence)
         return _Judged(candidates.windows, probability, candidates.evidence[:, 0], self.calibration.name)
@@ -119,7 +118,6 @@ class _Judged:
     def spottings(
         self, similarity: SimilarityTrack, shown: Bools, provenance: Provenance, how: Refinement | None
     ) -> tuple[Spotting, ...]:
-        """The findings at the peaks that are `shown` (n,)."""
         found = spottings_at(similarity, self.windows[shown], provenance, how)
         sure = self.probability[shown].tolist()
         return tuple(

@@ -118,16 +118,17 @@ def attributed(
     spottings: Sequence[Spotting], mentions: Sequence[Subtitle], reach_ms: int | None = None
 ) -> tuple[Spotting, ...]:
     """The findings with the subtitle whose middle lies closest, among those within reach; None: all are."""
-    return tuple(_attributed(one, mentions, reach_ms) for one in spottings)
 
+    def nearest_to(span: MillisSpan) -> Subtitle | None:
+        near = mentions
+        if reach_ms is not None:
+            near = [one for one in mentions if one.span_ms.padded(reach_ms, reach_ms).overlaps(span)]
+        middle = span.start + span.stop
+        return min(near, key=lambda one: abs(one.span_ms.start + one.span_ms.stop - middle), default=None)
 
-def _attributed(spotting: Spotting, mentions: Sequence[Subtitle], reach_ms: int | None) -> Spotting:
-    span, near = spotting.span_ms, mentions
-    if reach_ms is not None:
-        near = [one for one in mentions if one.span_ms.padded(reach_ms, reach_ms).overlaps(span)]
-    middle = span.start + span.stop
-    nearest = min(near, key=lambda one: abs(one.span_ms.start + one.span_ms.stop - middle), default=None)
-    return replace(spotting, provenance=replace(spotting.provenance, subtitle=nearest))
+    return tuple(
+        replace(one, provenance=replace(one.provenance, subtitle=nearest_to(one.span_ms))) for one in spottings
+    )
 
 
 def _answer(compared: SimilarityTrack, rule: Rule, judge: Judge | None, provenance: Provenance) -> WordAnswer:
@@ -141,7 +142,6 @@ def _answer(compared: SimilarityTrack, rule: Rule, judge: Judge | None, provenan
 
 
 # The cosine of every window of a video with every entry of a word (psi of Paper 3.1).
-
 
 _ROWS_AT_ONCE = 4096  # a track of hours lies on the disk, and is never held whole
 _ENTRIES_AT_ONCE = 256
@@ -171,7 +171,6 @@ def similarities(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterat
 
 
 def _compared(track: EmbeddingTrack, words: Sequence[EntryVectors]) -> Iterator[SimilarityTrack]:
-    """Compare with all entries of some words at once."""
     references, usable = _unit_rows(np.concatenate([one.vectors for one in words]))
     n_windows, lengths = len(track.vectors), np.array(lengths_of(track), np.float32)
     stops = np.cumsum([len(one.entries) for one in words]).tolist()
@@ -234,6 +233,3 @@ def _unit_rows(vectors: Vectors) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     length = np.linalg.norm(rows, axis=1)
     usable: npt.NDArray[np.bool_] = finite & (length > _SHORTEST)
     return (rows / np.where(usable, length, 1)[:, None] * usable[:, None]).astype(np.float32), usable
-
-
-# A track with more than one vector for a place: windows of several lengths around the same frame.

@@ -110,10 +110,9 @@ def clusters(vectors: FloatArray, least_cosine: float) -> tuple[tuple[int, ...],
     return tuple(sorted(groups, key=lambda group: (-len(group), group)))
 
 
-# Choosing examples to show: the best, but not the same signer from the same video over and over.
-#
-# Maximal marginal relevance: each next example is the one with the highest cosine to the dictionary, less what it
-# repeats of those already chosen: their looks, their video, their signer.
+# Choosing examples to show: the best, but not the same signer from the same video over and over. Maximal marginal
+# relevance: each next example is the one with the highest cosine to the dictionary, less what it repeats of those
+# already chosen: their looks, their video, their signer.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

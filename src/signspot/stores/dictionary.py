@@ -338,7 +338,6 @@ def _extend_table(manifest: Path, rows: Sequence[dict[str, str]]) -> None:
 # entries in the order of the rows, says what made each kind, and carries a checksum of it all, because a flipped bit in
 # a flat file reads as a valid number.
 
-
 FEATURES_FILE = "features.safetensors"
 _FEATURES = ArraysKind(
     what="file of vectors", fix="import the dictionary again", format="signspot-entry-features", checked="entry_ids"

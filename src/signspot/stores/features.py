@@ -384,7 +384,6 @@ def _from_row(row: tuple[Any, ...]) -> StoredTrack:
 # does not notice flipped bits, so the name carries the sha256 of the whole file. A shard is written piece by piece and
 # read as a memory map, so that long videos need no more memory than short ones.
 
-
 SUFFIX = ".safetensors"
 _METADATA_KEY = "signspot"
 _LARGEST_HALF = float(np.finfo(np.float16).max)
@@ -635,7 +634,6 @@ def _of_length_1(rows: FloatArray) -> FloatArray:
 # whoever reads sees whole tracks only, and what `put` returned from outlives a crash. Everything here can be computed
 # again from the media: a shard that does not have its checksum is dropped, which is logged, and the catalogue is made
 # anew from the shards when it is lost.
-
 
 _LOG = logging.getLogger(__name__)
 _CATALOGUE, _SHARDS = "catalogue.sqlite3", "shards"
@@ -1143,7 +1141,6 @@ def _size_and_change(path: Path) -> tuple[int, float]:
 # Rows of vectors on the disk: however many a video has, memory stays flat. Rows are written as they come and read back
 # as a memory map. A file with a name outlives the program that wrote it: it keeps a checksum of every block, so that
 # another run goes on after the last block that is sound.
-
 
 ROWS_SUFFIXES = (".rows", ".sums")
 BLOCK_ROWS = 64  # rows that are written, and may be lost, together

@@ -28,7 +28,6 @@ from signspot.files.pickles.containers import Container, Kind, PickleStream, Ref
 # of the standard library is ever reached through the file: an array is put together here, from its bytes, after its
 # shape and type were checked.
 
-
 _DTYPE = re.compile(r"b1|[iu][1248]|f[248]|[SU]\d{1,5}|O8?")
 _MAX_DIMENSIONS = 32
 
