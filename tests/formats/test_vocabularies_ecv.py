@@ -47,7 +47,7 @@ def test_a_signbank_export_is_read_with_all_lists_and_languages(tmp_path: Path) 
     first, second, other = vocabulary.items
     assert (first.type_id, first.vocabulary) == ("101", "NGT-Signbank-lexicon")
     assert first.glosses == (_LocalGloss("nld", "HUIS-A"), _LocalGloss("eng", "HOUSE-A"))
-    assert (first.description, first.external_ref) == ("een huis", "https://bank.org/gloss/101")
+    assert first.description == "een huis"
     assert (first.gloss(), first.gloss("eng"), second.gloss("eng")) == ("HUIS-A", "HOUSE-A", "HUIS-B")
     assert (other.type_id, other.vocabulary) == ("101", "second")
     assert vocabulary.url == f"file://{tmp_path}/signs.ecv"
@@ -76,7 +76,7 @@ def test_an_id_belongs_to_its_list(tmp_path: Path) -> None:
 
 def test_the_form_before_2_8_is_read(tmp_path: Path) -> None:
     (item,) = read_ecv(write(tmp_path, OLD)).items
-    assert (item.type_id, item.gloss(), item.description, item.external_ref) == ("1", "BOOM", "meaning", "http://x")
+    assert (item.type_id, item.gloss(), item.description) == ("1", "BOOM", "meaning")
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,6 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def explained(error: OSError, path: Path) -> EnvironmentProblem | InputError:
-    """Why `path` could not be written, in the user's words."""
     if error.errno in _NO_SPACE:
         return EnvironmentProblem(path, "the disk is full", "free some space and run the same command again")
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
@@ -305,7 +304,6 @@ def free_bytes(folder: Path) -> int:
 
 
 def disk_full(path: Path, n_bytes: int) -> EnvironmentProblem:
-    """The error that says how much room is missing for `path`."""
     what = f"the disk is full: needs {readable_size(n_bytes)}, {readable_size(free_bytes(path.parent))} are free"
     return EnvironmentProblem(path, what, "free some space and run the same command again")
 

@@ -89,7 +89,7 @@ def fetch(
     *,
     base_url: str = BASE_URL,
     progress: Progress | None = None,
-    policy: _FetchPolicy | None = None,
+    policy: _FetchPolicy = _FetchPolicy(),
 ) -> Path:
     """The released file `name` in `folder`, downloaded unless it is there, with the hash it had the first time."""
     if name not in DOWNLOADS:
@@ -97,7 +97,7 @@ def fetch(
     if not folder.is_dir():
         raise InputError(folder, "the folder to write to does not exist", "create it first")
     path = folder / DOWNLOADS[name].file_name
-    job = _Job(_checked_url(base_url, DOWNLOADS[name].path), path, progress, policy or _FetchPolicy())
+    job = _Job(_checked_url(base_url, DOWNLOADS[name].path), path, progress, policy)
     if not path.exists():
         with _partial_file(path) as part:
             job.download(part)

@@ -42,7 +42,6 @@ def is_there(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether `path` is a folder; False also for what no path can be."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -286,13 +285,13 @@ def recordings(files: Iterable[Found]) -> tuple[list[Found], list[Found]]:
     return own, [file for file in all_files if file.suffix not in RECORDING_SUFFIXES]
 
 
-def unread(files: Iterable[Found], where: Path, kind: str = "videos") -> list[Notice]:
+def unread(files: Iterable[Found], where: Path) -> list[Notice]:
     """One remark about all files that were left out because of their suffix."""
     suffixes = Counter(file.suffix or "no suffix" for file in files)
     if not suffixes:
         return []
     counts = ", ".join(f"{count} with {suffix}" for suffix, count in sorted(suffixes.items())[:10])
-    return [Notice(str(where), f"files that are not {kind}: {counts}", "they are left out", severity="note")]
+    return [Notice(str(where), f"files that are not videos: {counts}", "they are left out", severity="note")]
 
 
 # What is odd in somebody else's file but does not stop the reading, as a short list.
@@ -312,19 +311,17 @@ class Oddities:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
         self._examples: dict[str, list[str]] = {}
 
     def note(self, kind: str, case: str) -> None:
-        self._counts[kind] = self._counts.get(kind, 0) + 1
+        self._counts[kind] += 1
         examples = self._examples.setdefault(kind, [])
-        if len(examples) < _EXAMPLES:
-            examples.append(case if len(case) <= _EXAMPLE_LENGTH else case[:_EXAMPLE_LENGTH] + "...")
+        if len(examples) <= _EXAMPLES:
+            short = case if len(case) <= _EXAMPLE_LENGTH else case[:_EXAMPLE_LENGTH] + "..."
+            examples.append(short if len(examples) < _EXAMPLES else "...")
 
     def lines(self) -> tuple[str, ...]:
         """One printable line for each kind, in the order they were met."""
-        lines = []
-        for kind, count in self._counts.items():
-            examples = self._examples[kind] + (["..."] if count > _EXAMPLES else [])
-            lines.append(one_line(f"{kind}: {count} ({', '.join(examples)})"))
-        return tuple(lines)
+        found = self._counts.items()
+        return tuple(one_line(f"{kind}: {n} ({', '.join(self._examples[kind])})") for kind, n in found)

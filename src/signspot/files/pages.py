@@ -126,7 +126,6 @@ class ReportPage:
 
 
 def percent(share: float) -> str:
-    """A share from 0 to 1 for people."""
     return f"{100 * share:.1f}%"
 
 
@@ -141,7 +140,10 @@ def _report(page: ReportPage) -> Iterator[_Html]:
     yield from _each("p", page.paragraphs)
     for section in page.sections:
         table = () if section.table is None else (_table(section.table),)
-        figures = itertools.chain.from_iterable(map(_figure, section.figures))
+        figures: list[_Html] = []
+        for one in section.figures:
+            picture = _picture(one.png, "png", one.alternative)
+            figures += [_tag("h3", one.title), _tag("figure", picture, _tag("figcaption", one.caption))]
         yield _tag("section", _tag("h2", section.title), *_each("p", section.paragraphs), *table, *figures)
     yield _tag("h2", "Files")
     files = ((_tag("a", file, href=quote(file, errors="replace")), f": {what}") for file, what in page.files)
@@ -156,11 +158,6 @@ def _table(table: PageTable) -> _Html:
     rows = (_tag("tr", _tag("th", first, scope="row"), *_each("td", rest)) for first, *rest in table.rows)
     caption = _tag("caption", table.caption)
     return _tag("div", _tag("table", caption, _tag("thead", head), _tag("tbody", *rows)), class_="scroll")
-
-
-def _figure(figure: PageFigure) -> tuple[_Html, _Html]:
-    picture = _picture(figure.png, "png", figure.alternative)
-    return _tag("h3", figure.title), _tag("figure", picture, _tag("figcaption", figure.caption))
 
 
 # Friends and false friends: pairs of signs side by side.
@@ -191,8 +188,8 @@ class FriendsGroup:
     n_more: int = 0  # that are in the table only
 
 
-def write_friends_page(title: str, groups: Sequence[FriendsGroup], path: Path, *, overwrite: bool = False) -> None:
-    _write(path, title, _friends(title, groups), overwrite=overwrite, is_wide=True)
+def write_friends_page(title: str, groups: Sequence[FriendsGroup], path: Path) -> None:
+    _write(path, title, _friends(title, groups), overwrite=False, is_wide=True)
 
 
 def _friends(title: str, groups: Sequence[FriendsGroup]) -> Iterator[_Html]:

@@ -120,6 +120,5 @@ def _refuse_dtd(data: bytes, encoding: str | None, where: str | Path, error: typ
 def _explained(problem: etree.XMLSyntaxError, where: str | Path, error: type[InputError]) -> InputError:
     line = problem.lineno or 1
     if getattr(problem, "code", None) == _TOO_BIG_FOR_PARSER:
-        what = f"XML is nested too deep or holds a text of more than 10 MB (line {line})"
-        return error(where, what, _DAMAGED)
+        return error(where, f"XML is nested too deep or holds a text of more than 10 MB (line {line})", _DAMAGED)
     return error(where, f"is not valid XML: {problem.msg.strip()}", "the file is damaged or cut off; get it again")

@@ -23,13 +23,12 @@ from signspot.files.intake import RECORDING_SUFFIXES, Found, Oddities, Place, is
 from signspot.files.json import Node, parse_json, write_json
 from signspot.files.pickles.door import read_metadata
 from signspot.formats.captions import write_subtitles
-from signspot.formats.challenge import challenge_spans
+from signspot.formats.challenge import PICKLE_SUFFIXES, challenge_spans
 from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, write_corpus_manifest
 
 # What annotators mark that is no word: kept out of the vocabulary.
 _NO_WORDS = frozenset(("_fingerspelling", "_nosigning", "_pointing", "_lexical_signing"))
 _TIMES = ("global_times", "times")
-_PICKLE_SUFFIXES = {".pkl", ".pickle", ".pck", ".pcl"}
 _MAX_BYTES = 600_000_000  # the six million dictionary spottings of BOBSL are a file of some 400 MB
 
 
@@ -67,7 +66,7 @@ class SplitAnnotations:
 
 def _tree(path: Path) -> Node:
     """What a released file holds; a pickle is read through the quarantine."""
-    if path.suffix.lower() in _PICKLE_SUFFIXES:
+    if path.suffix.lower() in PICKLE_SUFFIXES:
         return Node(path, read_metadata(path))
     return Node(path, parse_json(read_whole(path, _MAX_BYTES), path))
 
@@ -111,9 +110,8 @@ def _annotations(
         for each, node in zip(sources, fields["offsets"].rows(len(names)), strict=True):
             rules[each] = _rule(node)
     for row, name in enumerate(names):
-        seconds = times[row].number()
-        confidence = probs[row].number() if probs else 1.0
-        if not 0 <= confidence <= 1 or not 0 <= seconds < 1e6:
+        seconds, confidence = times[row].number(), probs[row].number() if probs else 1.0
+        if not 0 <= confidence <= 1 or not 0 <= seconds < _MAX_SECONDS:
             odd.note("annotations with an impossible time or probability", times[row].place)
             continue
         yield _annotation(_episode_id(name), word, seconds, confidence, sources[row] if sources else source)
@@ -172,7 +170,7 @@ _BRITISH = {
     "airplane": "aeroplane", "center": "centre", "favor": "favour", "gray": "grey", "practice": "practise",
     "recognize": "recognise", "yogurt": "yoghurt",
 }  # fmt: skip
-LANGUAGE = "bfi"
+_LANGUAGE = "bfi"
 _CLIP = re.compile(r"(.+)_[0-9]{6,}_[0-9]{6,}\.mp4")  # show--episode_start_end.mp4, in seconds
 _MAX_SECONDS = 1e6
 _MANIFEST, _SUBTITLES = "corpus.json", "subtitles"
@@ -236,9 +234,8 @@ def _clips(info: Node) -> SplitAnnotations:
         if (clip := _CLIP.fullmatch(node.text().rpartition("/")[2])) is None:
             raise node.is_not("name of a clip (show--episode_start_end.mp4)")
         video_id, seconds = Node(node.file, clip[1], node.place).name(), _seconds(time)
-        confidence = prob.number()
         try:
-            found = _annotation(video_id, normalise(word.text()), seconds, confidence, "mouthing")
+            found = _annotation(video_id, normalise(word.text()), seconds, prob.number(), "mouthing")
         except ValueError as error:
             raise word.wrong(str(error)) from error
         by_split[_SPLITS[number]].append(_british(found))
@@ -307,28 +304,21 @@ def _read_released(files: ReleasedCorpus, vocabulary: Vocabulary | None = None) 
         return _clips(tree)
     if "episode_name" not in members and all(isinstance(node.value, list | tuple) for node in members.values()):
         return _challenge(tree, vocabulary)
-    source = _source(files)
+    named = [source for source in OFFSETS if source[:4] in path.name.lower()]  # mouthing_spottings.json, ...
+    if not files.source and len(named) != 1:
+        what = "its name does not say what found its annotations, and so where a sign lies around its time"
+        raise FormatError(path, what, f"give --source: {', '.join(OFFSETS)}")
+    source = files.source or named[0]
     if (rule := files.rule or OFFSETS.get(source)) is None:
         fix = f"give one, or use {', '.join(OFFSETS)}"
         raise FormatError(path, f"no offset rule is known for the source {source!r}", fix)
     if "episode_name" in members:
         return _from_columns(tree, source, rule)
     found = _annotations_from(tree, source, rule)
-    if path.suffix.lower() not in _PICKLE_SUFFIXES:
+    if path.suffix.lower() not in PICKLE_SUFFIXES:
         return found
     by_split = {split: tuple(map(_british, marks)) for split, marks in found.by_split.items()}
     return dataclasses.replace(found, by_split=by_split)
-
-
-def _source(files: ReleasedCorpus) -> str:
-    """What found the annotations: as given, or as in mouthing_spottings.json, dict_spottings.json, ..."""
-    name = files.annotations.name.lower()
-    named = [source for source in OFFSETS if source[:4] in name]
-    if not files.source and len(named) != 1:
-        known = ", ".join(OFFSETS)
-        what = "its name does not say what found its annotations, and so where a sign lies around its time"
-        raise FormatError(files.annotations, what, f"give --source: {known}")
-    return files.source or named[0]
 
 
 def _from_columns(tree: Node, source: str, rule: OffsetRule) -> SplitAnnotations:
@@ -362,7 +352,7 @@ def _challenge(tree: Node, vocabulary: Vocabulary | None) -> SplitAnnotations:
                 raise FormatError(tree.file, what, "give the vocabulary the classes were numbered by")
             time_ms = round((one.span_ms.start + one.span_ms.stop) / 2)
             word = vocabulary.words[one.sign]
-            found.append(TimedAnnotation(video_id=video_id, word=word, time_ms=time_ms, source="human"))
+            found.append(TimedAnnotation(video_id=video_id, word=word, time_ms=time_ms))
     return SplitAnnotations({"": tuple(found)}, {})
 
 
@@ -382,7 +372,7 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
         written = {name: there[0].path for name, there in beside.items()}
     elif files.subtitles is not None:
         cues = _read_bsl1k_subtitles(files.subtitles)
-    language = LANGUAGE if found.rules else ""  # the challenge is of another
+    language = _LANGUAGE if found.rules else ""  # the challenge is of another
     episodes, problems = _episodes({**dict.fromkeys(cues, ""), **splits}, Place(videos), language)
     if not episodes:
         what = f"none of the {len(problems)} videos of {files.annotations.name} is there"
@@ -463,12 +453,11 @@ def _kept(
 
 
 def _write_subtitles(subtitles: Subtitles, folder: Path, *, overwrite: bool) -> dict[str, Path]:
-    written: dict[str, Path] = {}
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise explained(error, folder) from error
-    for video_id, cues in subtitles.items():
-        path = written[video_id] = folder / f"{video_id}.vtt"
-        write_subtitles(cues, path, overwrite=overwrite)
-    return written
+    paths = {video_id: folder / f"{video_id}.vtt" for video_id in subtitles}
+    for video_id, path in paths.items():
+        write_subtitles(subtitles[video_id], path, overwrite=overwrite)
+    return paths

@@ -15,14 +15,14 @@ from signspot.evaluation.overlap import SignSpan, SpansByVideo
 from signspot.files.intake import read_whole
 from signspot.files.json import Node, parse_json, write_json
 
-_PICKLE_SUFFIXES = {".pkl", ".pickle", ".pck", ".pcl"}
+PICKLE_SUFFIXES = {".pkl", ".pickle", ".pck", ".pcl"}
 _PICKLE_OPENINGS = (b"\x80", b"(dp", b"(d.", b"}q", b"}.")  # a dict in any protocol; JSON never opens so
 _MAX_MS = 1 << 53
 
 
 def read_challenge(path: Path) -> dict[str, tuple[SignSpan, ...]]:
     content = read_whole(path)
-    if path.suffix.lower() in _PICKLE_SUFFIXES or content.startswith(_PICKLE_OPENINGS):
+    if path.suffix.lower() in PICKLE_SUFFIXES or content.startswith(_PICKLE_OPENINGS):
         what = "is a pickle, which can run code when it is opened"
         raise FormatError(path, what, "use the JSON form: {video: [[class, start_ms, stop_ms], ...]}")
     return challenge_spans(Node(path, parse_json(content, path)))

@@ -69,14 +69,8 @@ def write_via(
     folder = os.path.commonpath([video.absolute().parent for video in videos.values()]) if videos else "/"
     prefix = Path(folder).as_uri().rstrip("/") + "/"
     attributes = {
-        str(number): {
-            "aname": name,
-            "anchor_id": _SEGMENT_ANCHOR,
-            "type": _TEXT,
-            "desc": description,
-            "options": {},
-            "default_option_id": "",
-        }
+        str(number): {"aname": name, "anchor_id": _SEGMENT_ANCHOR, "type": _TEXT, "desc": description}
+        | {"options": {}, "default_option_id": ""}
         for number, (name, description) in enumerate(_ATTRIBUTES.items(), start=1)
     }
     files: _Json = {}
@@ -91,16 +85,10 @@ def write_via(
             files[number] = {"fid": number, "fname": video.name, "type": _VIDEO, "loc": _FILE_URI, "src": source}
             views[spotting.video_id] = number
         view = views[spotting.video_id]
-        segments.setdefault(
-            f"{view}_{str(spotting_record(spotting)['spotting_id']).removeprefix('spot:')}",
-            {
-                "vid": view,
-                "flg": 0,
-                "z": [spotting.span_ms.start / 1000, spotting.span_ms.stop / 1000],
-                "xy": [],
-                "av": {"1": spotting.word, "2": f"{spotting.cosine:.3f}", "3": spotting.provenance.source},
-            },
-        )
+        seconds = [spotting.span_ms.start / 1000, spotting.span_ms.stop / 1000]
+        values = {"1": spotting.word, "2": f"{spotting.cosine:.3f}", "3": spotting.provenance.source}
+        segment_id = f"{view}_{str(spotting_record(spotting)['spotting_id']).removeprefix('spot:')}"
+        segments.setdefault(segment_id, {"vid": view, "flg": 0, "z": seconds, "xy": [], "av": values})
     project: _Json = {
         "project": {
             # These marks tell VIA that the project was not shared on a server.

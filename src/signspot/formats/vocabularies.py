@@ -16,7 +16,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -50,7 +50,6 @@ class VocabularyItem:
     type_id: str
     glosses: tuple[_LocalGloss, ...] = ()
     description: str = ""
-    external_ref: str = ""  # what the source links to, such as the page of the sign
     vocabulary: str = ""  # the list it belongs to: ELAN CV_ID, SignBank dataset
 
     def gloss(self, language: str = "") -> str:
@@ -170,7 +169,6 @@ def _stems(
 #     CV_ENTRY_ML CVE_ID EXT_REF           one type; the id may occur in every list
 #       CVE_VALUE LANG_REF DESCRIPTION     its gloss in one language
 #     CV_ENTRY CVE_ID DESCRIPTION EXT_REF  one type, before EAF 2.8
-#   EXTERNAL_REF EXT_REF_ID VALUE          some SignBanks write it inside the list
 
 _UNKNOWN_LANGUAGE = "und"  # ELAN's name for "not said"
 
@@ -181,8 +179,7 @@ def read_ecv(path: Path) -> ExternalVocabulary:
     if root.tag != "CV_RESOURCE":
         raise FormatError(path, f"is not an ELAN external vocabulary (it is a <{root.tag}> file)", "give the .ecv file")
     odd = Oddities()
-    refs = {ref.get("EXT_REF_ID", ""): ref.get("VALUE", "") for ref in root.iter("EXTERNAL_REF")}
-    items = tuple(_with_ids(root, refs, odd))
+    items = tuple(_with_ids(root, odd))
     if not items:
         raise FormatError(path, "holds no entries with an id", "export it again from the SignBank or from ELAN")
     return ExternalVocabulary(str(path), items, file_url(path), odd.lines())
@@ -195,15 +192,14 @@ def file_url(path: Path) -> str:
     return f"file:{absolute}" if absolute.startswith("//") else f"file:///{absolute.lstrip('/')}"
 
 
-def items_of(vocabulary: etree._Element, refs: Mapping[str, str]) -> Iterator[VocabularyItem]:
-    """The entries of one CONTROLLED_VOCABULARY; `refs` maps the ids of external references to their values."""
+def items_of(vocabulary: etree._Element) -> Iterator[VocabularyItem]:
+    """The entries of one CONTROLLED_VOCABULARY."""
     for entry in vocabulary.iterchildren("CV_ENTRY_ML", "CV_ENTRY"):
         values = list(entry.iterchildren("CVE_VALUE")) if entry.tag == "CV_ENTRY_ML" else [entry]
         yield VocabularyItem(
             type_id=entry.get("CVE_ID", ""),
             glosses=tuple(_LocalGloss(v.get("LANG_REF", _UNKNOWN_LANGUAGE), plain_text(v)) for v in values),
             description=next((v.get("DESCRIPTION", "") for v in values if v.get("DESCRIPTION")), ""),
-            external_ref=refs.get(entry.get("EXT_REF", ""), ""),
             vocabulary=vocabulary.get("CV_ID", ""),
         )
 
@@ -215,10 +211,10 @@ def plain_text(element: etree._Element | None) -> str:
     return str(element.xpath("string()")) if len(element) else element.text or ""
 
 
-def _with_ids(root: etree._Element, refs: Mapping[str, str], odd: Oddities) -> Iterator[VocabularyItem]:
+def _with_ids(root: etree._Element, odd: Oddities) -> Iterator[VocabularyItem]:
     seen: set[tuple[str, str]] = set()  # an id is that of one list only
     for vocabulary in root.iterchildren("CONTROLLED_VOCABULARY"):
-        for item in items_of(vocabulary, refs):
+        for item in items_of(vocabulary):
             if not item.type_id:
                 odd.note("entries without an id, left out", item.gloss())
             elif (item.vocabulary, item.type_id) in seen:
@@ -277,15 +273,12 @@ class _Columns:
         names = [name.strip().lower() for name in header]
         if "signbank id" not in names:
             return None
-        parts = [
-            (match, column) for column, name in enumerate(header) if (match := _IN_LANGUAGE.fullmatch(name.strip()))
-        ]
-        return cls(
-            names.index("signbank id"),
-            names.index("dataset") if "dataset" in names else None,
-            tuple((match[2], column) for match, column in parts if match[1].lower().startswith("annotation")),
-            tuple((match[2], column) for match, column in parts if not match[1].lower().startswith("annotation")),
-        )
+        glosses, senses = list[tuple[str, int]](), list[tuple[str, int]]()
+        for column, name in enumerate(header):
+            if match := _IN_LANGUAGE.fullmatch(name.strip()):
+                (glosses if match[1].lower().startswith("annotation") else senses).append((match[2], column))
+        dataset = names.index("dataset") if "dataset" in names else None
+        return cls(names.index("signbank id"), dataset, tuple(glosses), tuple(senses))
 
 
 def _items(rows: Sequence[Sequence[str]], columns: _Columns, odd: Oddities) -> Iterator[VocabularyItem]:

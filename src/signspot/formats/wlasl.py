@@ -27,8 +27,8 @@ from signspot.files.json import Node, read_json, write_json
 from signspot.files.tables import nothing_usable
 from signspot.stores.dictionary import write_dictionary_manifest
 
-LANGUAGE = "ase"
-RIGHTS = Rights(licence="C-UDA 1.0 (computational use)", may_train=True)
+_LANGUAGE = "ase"
+_RIGHTS = Rights(licence="C-UDA 1.0 (computational use)", may_train=True)
 _MANIFEST = "dictionary.json"
 _SPLITS = ("train", "val", "test")
 _YOUTUBE = re.compile(r"(?:[?&]v=|youtu\.be/|/embed/)([A-Za-z0-9_-]{11})(?![A-Za-z0-9_-])")
@@ -54,7 +54,6 @@ class _Listed:
 
 
 def import_wlasl(table: Path, folder: Path, *, overwrite: bool = False) -> _ImportedClips:
-    """Turn WLASL_v0.3.json and the folder of its clips into a dictionary."""
     return _imported("WLASL", _wlasl(table), folder, overwrite=overwrite)
 
 
@@ -136,7 +135,7 @@ def _msasl_clip(split: str, node: Node) -> _Listed:
         start=start,
         stop=stop,
         fps=_rate(node.member("fps")),
-        box=Box.clamped(box[0], box[1], box[2], box[3]) if box[2] else None,
+        box=Box.clamped(*box) if box[2] else None,
         signer=_text(fields, "signer_id"),
         split=split,
         source="YouTube",
@@ -211,8 +210,8 @@ def _entry(listed: _Listed, place: Place) -> Entry:
         variant=listed.variant,
         video=place.find(listed.file).path,
         signer=Signer(record.signer) if record.signer else None,
-        language=LANGUAGE,
-        rights=RIGHTS,
+        language=_LANGUAGE,
+        rights=_RIGHTS,
         box=record.box.signer_box if record.box else None,
     )
 
@@ -243,9 +242,6 @@ class _ClipRecord:
             raise ValueError(f"no frames from {self.start} to {self.stop} at {self.fps} a second")
 
 
-# Where in its picture the signer of a clip is, as released data sets say it.
-
-
 @dataclass(frozen=True, slots=True)
 class Box:
     """A part of a picture: fractions of its height and width in 0..1, or pixels; (0, 0) is the upper left corner."""
@@ -272,5 +268,5 @@ class Box:
     @classmethod
     def clamped(cls, top: float, left: float, bottom: float, right: float) -> Box:
         """The part of a box that lies in the picture; pose detectors often reach a little over the edge."""
-        inside = [min(1.0, max(0.0, edge)) for edge in (top, left, bottom, right)]
-        return cls(inside[0], inside[1], inside[2], inside[3])
+        top, left, bottom, right = (min(1.0, max(0.0, edge)) for edge in (top, left, bottom, right))
+        return cls(top, left, bottom, right)

@@ -11,6 +11,7 @@ import logging
 import re
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -74,15 +75,15 @@ def read_substation(text: str) -> Iterator[Cue | Unreadable]:
                 yield _cue(number, begins and ends and (*begins.groups(), *ends.groups()), [plain])
 
 
-def read_microdvd(text: str, frames_per_second: float | None) -> Iterator[Cue | Unreadable]:
-    """Read MicroDVD; frames become ms by `frames_per_second` or by the rate the first line states, else ValueError."""
+def read_microdvd(text: str, frames_per_second: float | None, path: Path) -> Iterator[Cue | Unreadable]:
+    """Read MicroDVD; frames become ms by `frames_per_second` or by the rate that the first line states."""
     number, rate = 0, frames_per_second
     for line in text.split("\n"):
         if not (frames := _MICRODVD.match(line)):
             continue
         words = line[frames.end() :]
         if rate is None:
-            rate = _stated_rate(frames, words)
+            rate = _stated_rate(frames, words, path)
             continue
         number += 1
         if not frames[2]:
@@ -121,12 +122,14 @@ def _milliseconds(parts: tuple[str | None, ...]) -> int | None:
     return -time if sign else time
 
 
-def _stated_rate(frames: re.Match[str], words: str) -> float:
+def _stated_rate(frames: re.Match[str], words: str, path: Path) -> float:
     """The frame rate, which by custom is the text of a first cue {1}{1}."""
-    rate = float(words.strip().replace(",", ".")) if frames.groups() in (("0", "0"), ("1", "1")) else 0.0
-    if not 1 <= rate <= 1000:
-        raise ValueError("no frame rate in the first line")
-    return rate
+    with suppress(ValueError):
+        rate = float(words.strip().replace(",", "."))
+        if frames.groups() in (("0", "0"), ("1", "1")) and 1 <= rate <= 1000:
+            return rate
+    what = "counts in frames and does not say how many make a second"
+    raise SubtitleError(path, what, "give the frame rate of its video, such as 25")
 
 
 # TTML and its relatives: EBU-TT, EBU-TT-D, IMSC, SMPTE-TT, DFXP. ttconv reads the time expressions (clock times,
@@ -179,23 +182,13 @@ def read_ttml(data: bytes, path: Path) -> CueSource:
     if _name(root) != "tt":
         raise SubtitleError(path, f"is XML, but not TTML: its first element is <{_name(root)}>", "name a subtitle file")
     clock = _clock(root, path)
-    walk, remarks = _walked(root, clock), tuple[str, ...]()
+    walk, remarks = _Walk(root, clock), tuple[str, ...]()
     if walk.n_outside and not any(_in_turn(element) for element in root.iter()):
-        other = _walked(root, clock, from_the_start=True)
+        other = _Walk(root, clock, from_the_start=True)
         if other.n_outside * _MISPLACED <= other.n_nested:
             what = "its times count from the start of the film even inside timed parts, against the standard: so read"
             walk, remarks = other, (what,)
     return CueSource(_cues(walk.paragraphs), walk.start_of_programme(root), remarks)
-
-
-def _walked(
-    root: etree._Element, clock: ttconv_attributes.TemporalAttributeParsingContext, *, from_the_start: bool = False
-) -> _Walk:
-    walk = _Walk(clock, from_the_start=from_the_start)
-    for body in root:
-        if _name(body) == "body":
-            walk.visit(body, _Place(Fraction(0)))
-    return walk
 
 
 def _in_turn(element: etree._Element) -> bool:
@@ -230,13 +223,19 @@ class _Walk:
     """Collects paragraphs in the order of the file, resolving times against the elements around them."""
 
     def __init__(
-        self, clock: ttconv_attributes.TemporalAttributeParsingContext, *, from_the_start: bool = False
+        self,
+        root: etree._Element,
+        clock: ttconv_attributes.TemporalAttributeParsingContext,
+        from_the_start: bool = False,
     ) -> None:
         self._clock = clock
         self._from_the_start = from_the_start  # all times, whatever they are inside of
         self.paragraphs: list[_Paragraph] = []
         self.n_nested = 0  # elements with a begin inside an element with times
         self.n_outside = 0  # those of them that begin outside of it
+        for body in root:
+            if _name(body) == "body":
+                self._visit(body, _Place(Fraction(0)))
 
     def start_of_programme(self, root: etree._Element) -> Fraction:
         """The time code of the first frame, in ms, as EBU-TT states it."""
@@ -247,7 +246,7 @@ class _Walk:
                 break
         return Fraction(0)
 
-    def visit(self, element: etree._Element, place: _Place) -> Fraction | None:
+    def _visit(self, element: etree._Element, place: _Place) -> Fraction | None:
         """Read an element and what it holds; the time it ends by itself, None if never."""
         if _name(element) == "p":
             place = _Place(place.reference, place.stop, _Paragraph(problem=place.problem), place.problem)
@@ -276,7 +275,7 @@ class _Walk:
                 inner = _Place(reference or Fraction(0), place.stop, place.paragraph, problem)
                 if problem and place.paragraph:
                     place.paragraph.problem = problem
-                child_ends = self.visit(child, inner)
+                child_ends = self._visit(child, inner)
                 ends = child_ends if in_turn else _later(ends, child_ends)
             elif name == "br" and not in_turn:
                 self._add(place, "\n", is_break=True)

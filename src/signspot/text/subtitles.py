@@ -153,7 +153,7 @@ def _cue_source(data: bytes, decoded: _Decoded, path: Path, options: SubtitleOpt
     if kind == "substation":
         return CueSource(formats.read_substation(text))
     if kind == "microdvd":
-        return CueSource(_microdvd(text, path, options))
+        return CueSource(formats.read_microdvd(text, options.frames_per_second, path))
     if kind == "ttml":
         return formats.read_ttml(data if not options.encoding else text.encode(), path)
     raise SubtitleError(path, "is not in a subtitle format known here", _FORMATS)
@@ -168,14 +168,6 @@ def _kind(text: str) -> str | None:
     head = text[:_SNIFFED_CHARACTERS]
     found = [(sign.start(), kind) for kind, pattern in _SIGNS if (sign := pattern.search(head))]
     return min(found)[1] if found else None
-
-
-def _microdvd(text: str, path: Path, options: SubtitleOptions) -> Iterator[Cue | Unreadable]:
-    try:
-        yield from formats.read_microdvd(text, options.frames_per_second)
-    except ValueError as error:
-        what = "counts in frames and does not say how many make a second"
-        raise SubtitleError(path, what, "give the frame rate of its video, such as 25") from error
 
 
 def _retiming(
@@ -207,8 +199,14 @@ def _placed(cues: list[Cue | Unreadable], retiming: _Retiming, warnings: _Warnin
             continue
         if isinstance(cue, Unreadable):
             warnings.left_out(cue, cue.what, "their times cannot be read")
-        elif placed := _place(cue, lines, retiming, warnings):
-            yield placed
+            continue
+        start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
+        if problem := _fault(cue, start, stop):
+            warnings.left_out(cue, *problem)
+            continue
+        if start < 0:
+            warnings.about(cue, "begins before the video: starts with it")
+        yield _Placed(max(0, start), stop, lines, (cue,))
 
 
 # From cues as a file states them to cues in order, without repeats and overlaps; the rules are in `subtitles`.
@@ -299,16 +297,6 @@ class _Placed:
     cues: tuple[Cue, ...]
 
 
-def _place(cue: Cue, lines: tuple[str, ...], retiming: _Retiming, warnings: _Warnings) -> _Placed | None:
-    start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
-    if problem := _fault(cue, start, stop):
-        warnings.left_out(cue, *problem)
-        return None
-    if start < 0:
-        warnings.about(cue, "begins before the video: starts with it")
-    return _Placed(max(0, start), stop, lines, (cue,))
-
-
 def _fault(cue: Cue, start: int, stop: int) -> tuple[str, str] | None:
     """What is wrong with the times of a cue, in the file or in the video, if anything: of one cue, and of several."""
     if cue.start_ms < 0 or cue.stop_ms < 0:
@@ -341,15 +329,11 @@ def _joined(cues: list[_Placed], warnings: _Warnings) -> list[_Placed]:
             warnings.left_out(cue.cues[0], f"repeats cue {first}", "they repeat another of the same time")
         else:
             same_time[cue.lines] = cue
-    groups = [tuple(group.values()) for group in together.values()]
-    return [
-        replace(
-            group[0],
-            lines=tuple(line for cue in group for line in cue.lines),
-            cues=tuple(one for cue in group for one in cue.cues),
-        )
-        for group in groups
-    ]
+    joined = []
+    for group in (tuple(group.values()) for group in together.values()):
+        lines, said = (line for cue in group for line in cue.lines), (one for cue in group for one in cue.cues)
+        joined.append(replace(group[0], lines=tuple(lines), cues=tuple(said)))
+    return joined
 
 
 class _Step(Enum):
@@ -488,8 +472,7 @@ def _kept_brackets(brackets: re.Match[str]) -> str:
     inside = brackets[0][1:-1].strip()
     words = inside.lower().strip(".!… ").split()
     is_sound = not words or words[0] in _SOUNDS or words[-1] in _SOUNDS
-    is_capitals = inside.isupper()
-    if is_sound or (is_capitals and not _is_abbreviation(brackets, inside)):
+    if is_sound or (inside.isupper() and not _is_abbreviation(brackets, inside)):
         return " " + "\n" * brackets[0].count("\n")
     return brackets[0]
 

@@ -198,9 +198,6 @@ class Limits:
     cpu_seconds: int
     output_bytes: int  # of each file it writes
 
-    def as_words(self) -> list[str]:
-        return [str(self.memory_bytes), str(self.cpu_seconds), str(self.output_bytes)]
-
 
 def limit_time_and_disk(limits: Limits) -> None:
     """Hold from the start, also while torch is imported."""

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
@@ -43,9 +43,7 @@ class _FileReport:
 
     @property
     def summary(self) -> str:
-        if self.refusal:
-            return self.refusal
-        return f"{self.kind}, {self.n_tensors} tensors, 0 foreign objects"
+        return self.refusal or f"{self.kind}, {self.n_tensors} tensors, 0 foreign objects"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +153,7 @@ def _tree_from_child(report: _FileReport, kind: Kind, file: BinaryIO) -> object:
     if sys.platform == "win32":
         raise EnvironmentProblem(report.path, "pickles are read only on Linux and macOS", "import the file there")
     limits = _limits(kind, report.n_bytes)
-    words = [kind.value, "python2" if report.is_python2 else "python3", *limits.as_words()]
+    words = [kind.value, "python2" if report.is_python2 else "python3", *map(str, astuple(limits))]
     with tempfile.TemporaryDirectory(prefix="signspot-quarantine-") as scratch, gone_afterwards(Path(scratch)):
         try:
             finished = subprocess.run(

@@ -382,22 +382,15 @@ def _decoded(node: object, arrays: dict[str, Array]) -> object:
     if not isinstance(node, dict):
         return node
     ((tag, held),) = node.items()
-    match tag:
-        case "dict":
-            return {_decoded(key, arrays): _decoded(value, arrays) for key, value in held}
-        case "tuple":
-            return tuple(_decoded(member, arrays) for member in held)
-        case "set":
-            return {_decoded(member, arrays) for member in held}
-        case "bytes":
-            return held.encode("latin1")
-        case "array":
-            return arrays[str(held)]
-        case "floats":
-            return arrays[str(held)].tolist()
-        case "opaque":
-            return Opaque(str(held)[:100])
-    raise ValueError(f"no tag {tag!r}")
+    if tag == "dict":
+        return {_decoded(key, arrays): _decoded(value, arrays) for key, value in held}
+    if tag in ("tuple", "set"):
+        return (tuple if tag == "tuple" else set)(_decoded(member, arrays) for member in held)
+    if tag in ("array", "floats"):
+        return arrays[str(held)] if tag == "array" else arrays[str(held)].tolist()
+    if tag not in ("bytes", "opaque"):
+        raise ValueError(f"no tag {tag!r}")
+    return held.encode("latin1") if tag == "bytes" else Opaque(str(held)[:100])
 
 
 def _python2_text(text: bytes) -> str:

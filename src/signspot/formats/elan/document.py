@@ -40,7 +40,6 @@ class ElanMedia:
     relative_url: str = ""
     mime_type: str = ""
     time_origin_ms: int = 0
-    extracted_from: str = ""
 
     @property
     def name(self) -> str:
@@ -70,7 +69,6 @@ class _ElanTier:
 
     tier_id: str
     linguistic_type: str
-    participant: str = ""
     annotator: str = ""
     parent: str = ""
     language: str = ""
@@ -78,13 +76,7 @@ class _ElanTier:
     annotations: tuple[_ElanAnnotation, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _ElanReference:
-    """An EXTERNAL_REF: `kind` is iso12620, ecv, cve_id, lexen_id or resource_url."""
-
-    ref_id: str
-    kind: str
-    value: str
+_References = dict[str, tuple[str, str]]  # id of an EXTERNAL_REF -> its type (ecv, cve_id, ...) and value
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +98,6 @@ class ElanDocument:
     media: tuple[ElanMedia, ...] = ()
     tiers: tuple[_ElanTier, ...] = ()
     vocabularies: tuple[ElanVocabulary, ...] = ()
-    references: tuple[_ElanReference, ...] = ()
     warnings: tuple[str, ...] = ()
     unread: str = ""  # how many annotations have no time that can be known, and why; empty: all have
     xml: bytes = field(repr=False)  # UTF-8 with declaration
@@ -123,10 +114,10 @@ def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str
         raise FormatError(where, f"is not an ELAN annotation file (it is a <{root.tag}> file)", fix)
     odd = Oddities()
     header = root.find("HEADER")
-    references = tuple(
-        _ElanReference(ref.get("EXT_REF_ID", ""), ref.get("TYPE", ""), ref.get("VALUE", ""))
+    references: _References = {
+        ref.get("EXT_REF_ID", ""): (ref.get("TYPE", ""), ref.get("VALUE", ""))
         for ref in root.iterchildren("EXTERNAL_REF")
-    )
+    }
     time_unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
     if time_unit not in UNITS_MS:
         odd.note("time units that EAF does not know, read as milliseconds", time_unit)
@@ -141,7 +132,6 @@ def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str
         media=() if header is None else tuple(_media(m, odd) for m in header.iterchildren("MEDIA_DESCRIPTOR")),
         tiers=reader.read(),
         vocabularies=tuple(_vocabularies(root, references)),
-        references=references,
         warnings=warnings + odd.lines(),
         unread=reader.unread(),
         xml=etree.tostring(tree, encoding="UTF-8", xml_declaration=True, standalone=standalone),
@@ -166,25 +156,21 @@ def _media(descriptor: etree._Element, odd: Oddities) -> ElanMedia:
     if origin is not None and origin_ms is None:
         odd.note("media with a TIME_ORIGIN that is not a number, read as 0", url)
     relative, mime_type = descriptor.get("RELATIVE_MEDIA_URL", ""), descriptor.get("MIME_TYPE", "")
-    return ElanMedia(url, relative, mime_type, origin_ms or 0, descriptor.get("EXTRACTED_FROM", ""))
+    return ElanMedia(url, relative, mime_type, origin_ms or 0)
 
 
-def _vocabularies(root: etree._Element, references: tuple[_ElanReference, ...]) -> Iterator[ElanVocabulary]:
-    values = {ref.ref_id: ref.value for ref in references}
-    ecv_urls = {ref.ref_id: ref.value for ref in references if ref.kind == "ecv"}
+def _vocabularies(root: etree._Element, references: _References) -> Iterator[ElanVocabulary]:
     for element in root.iterchildren("CONTROLLED_VOCABULARY"):
-        items = tuple(items_of(element, values))
-        yield ElanVocabulary(element.get("CV_ID", ""), items, ecv_urls.get(element.get("EXT_REF", ""), ""))
+        kind, url = references.get(element.get("EXT_REF", ""), ("", ""))
+        yield ElanVocabulary(element.get("CV_ID", ""), tuple(items_of(element)), url if kind == "ecv" else "")
 
 
 class _Tiers:
     """Reads the tiers of one file: time slots and references between annotations become times."""
 
-    def __init__(
-        self, root: etree._Element, unit_ms: Fraction, references: tuple[_ElanReference, ...], odd: Oddities
-    ) -> None:
+    def __init__(self, root: etree._Element, unit_ms: Fraction, references: _References, odd: Oddities) -> None:
         self._root, self._unit_ms, self._odd = root, unit_ms, odd
-        self._entry_ids = {ref.ref_id: ref.value for ref in references if ref.kind == "cve_id"}
+        self._entry_ids = {ref_id: value for ref_id, (kind, value) in references.items() if kind == "cve_id"}
         types = list(root.iterchildren("LINGUISTIC_TYPE"))[::-1]  # of two with one name, the first counts
         self._cv_refs = {t.get("LINGUISTIC_TYPE_ID", ""): t.get("CONTROLLED_VOCABULARY_REF", "") for t in types}
         self._slots = self._read_slots()
@@ -296,7 +282,6 @@ class _Tiers:
         return _ElanTier(
             tier_id=element.get("TIER_ID", ""),
             linguistic_type=element.get("LINGUISTIC_TYPE_REF", ""),
-            participant=element.get("PARTICIPANT", ""),
             annotator=element.get("ANNOTATOR", ""),
             parent=element.get("PARENT_REF", ""),
             language=element.get("LANG_REF", ""),

@@ -69,11 +69,8 @@ def new_eaf(video: Path, eaf_path: Path, *, date: datetime) -> ElanDocument:
     ELAN but is no valid URL to a strict checker of the schema.
     """
     video = shown_by(video)
-    root = etree.Element("ANNOTATION_DOCUMENT", nsmap={"xsi": _XSI})
-    root.set("AUTHOR", "signspot")
-    root.set("DATE", date.isoformat(timespec="seconds"))
-    root.set("FORMAT", "3.0")
-    root.set("VERSION", "3.0")
+    about = {"AUTHOR": "signspot", "DATE": date.isoformat(timespec="seconds"), "FORMAT": "3.0", "VERSION": "3.0"}
+    root = etree.Element("ANNOTATION_DOCUMENT", about, nsmap={"xsi": _XSI})
     root.set(f"{{{_XSI}}}noNamespaceSchemaLocation", "http://www.mpi.nl/tools/elan/EAFv3.0.xsd")
     header = etree.SubElement(root, "HEADER", MEDIA_FILE="", TIME_UNITS="milliseconds")
     media = etree.SubElement(header, "MEDIA_DESCRIPTOR", MEDIA_URL=_xml_text(file_url(video)))
@@ -114,7 +111,6 @@ class TierOptions:
     media: ElanMedia | None = None  # the linked video that was searched; None: the first
     vocabulary: ExternalVocabulary | None = None  # None: the vocabularies that stand in the file
     language: str = ""  # of the glosses, as the vocabulary names it; empty: its first
-    annotator: str = "signspot"
 
     def __post_init__(self) -> None:
         if not self.tier.strip():
@@ -142,7 +138,7 @@ def add_spottings(
     placed = list(_placed(document, spottings, options, odd))
     tree = parse_xml(document.xml, document.where, FormatError)
     link = _chosen_link(document, [one.spotting.type_id for one in placed], options.vocabulary, odd)
-    tiers = _NewTiers(options.tier, _NOTES, options.annotator, options.language, link)
+    tiers = _NewTiers(options.tier, _NOTES, "signspot", options.language, link)
     layers = [[_annotation(one, link, options) for one in layer] for layer in _layers(placed)]
     _TierAdder(tree.getroot(), document, tiers).add(layers)
     added = document_of(tree, document.where, odd.lines())
@@ -605,9 +601,9 @@ def _link_to_given(
     document: ElanDocument, name: str, given: ExternalVocabulary, items: Mapping[str, VocabularyItem], odd: Oddities
 ) -> _VocabularyLink | None:
     existing = next((cv for cv in document.vocabularies if cv.cv_id == name), None)
-    if existing is not None and _is_same(existing, given, items):
-        return _VocabularyLink(name, items)
     if existing is not None:
+        if _is_same(existing, given, items):
+            return _VocabularyLink(name, items)
         odd.note("vocabularies whose name belongs to another one in this file, not linked", name)
         return None
     if not given.url:
