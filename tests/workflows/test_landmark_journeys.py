@@ -16,8 +16,8 @@ from signspot.cli import main as cli
 from signspot.domain.tracks import in_picture_heights
 from signspot.domain.words import Word
 from signspot.embedding.landmarks import _MIRROR, LandmarkModel, Rates
-from signspot.embedding.model import Views
-from signspot.embedding.zoo import chosen_model, model_path
+from signspot.embedding.model import Reading, Views
+from signspot.embedding.zoo import ModelChoice, chosen_model, model_path, open_model
 from signspot.formats.pose import read_pose
 from signspot.models.checkpoints import load_checkpoint, networks_of, save_checkpoint, state_of
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint

@@ -16,18 +16,18 @@ from signspot.cli.options import (
     DICTIONARY,
     JSON,
     LANGUAGE,
-    NO_STORE,
-    STORE,
     STRIDE,
-    TRUST,
-    ReadingOptions,
+    StoreOptions,
     give_json,
+    grouped,
     say,
 )
+from signspot.embedding.zoo import ModelChoice
 from signspot.workflows.calibrate import RATES, CalibrateRequest, CalibrationReport, calibrate_file
 from signspot.workflows.spot import SpotOptions
 
 
+@grouped
 def calibrate(
     model: str = typer.Argument(metavar="MODEL", help="A name of `signspot models list`, or a .safetensors file."),
     corpus: Path = typer.Option(..., "--corpus", "-c", help="Videos with annotations: a folder, .csv or .json."),
@@ -55,24 +55,23 @@ def calibrate(
     box: str | None = BOX,
     backend: str = BACKEND,
     device: str = DEVICE,
-    store: Path | None = STORE,
-    no_store: bool = NO_STORE,
-    trust: bool = TRUST,
+    *,
+    keeping: StoreOptions,
 ) -> None:
     """Fit how probable a finding of MODEL is, on videos whose signs are annotated.
 
     Do not calibrate on the model's training videos; the probabilities would be too high.
     """
-    reading = ReadingOptions(model, backend, device, store, no_store, trust)
     with progress_bars() as progress:
+        reading = keeping.reading_for(model, progress, box=box, stride=stride)
         request = CalibrateRequest(
-            model=reading.choice,
+            model=ModelChoice(name=model, backend=backend, device=device),
             corpus=corpus,
             dictionary=dictionary,
             split=split,
             complete=complete,
             method=method,
-            options=SpotOptions(language=language, reading=reading.reading(progress, box=box, stride=stride)),
+            options=SpotOptions(language=language, reading=reading),
             out=out,
             plot=plot,
             overwrite=overwrite,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.cli.console import Bars, progress_bars
-from signspot.cli.options import STORE, STRIDE, TRUST, default_store, give_json, grouped, refuse_json, say
+from signspot.cli.options import STRIDE, StoreOptions, give_json, grouped, refuse_json, say
 from signspot.embedding.model import Reading
 from signspot.errors import InputError
 
@@ -40,20 +40,16 @@ class TestSet:
         None, "--dictionary", "-d", metavar="DIR", help="Its clips; beside --test: says which words share a sign."
     )
     corpus_split: str = typer.Option("test", "--corpus-split", metavar="NAME", help="Which videos of the corpus.")
-    store: Path | None = STORE
-    trust: bool = TRUST
 
-    def files(self, bars: Bars) -> TestFiles:
+    def files(self, reading: Reading) -> TestFiles:
         from signspot.workflows.evaluate import TestFiles
 
-        store = None if self.test is not None else self.store or default_store("")
-        reading = Reading(store=store, isolated=not self.trust, progress=bars, notify=bars.notify)
         return TestFiles(
             material=self.test,
             corpus=self.corpus,
             dictionary=self.dictionary,
             corpus_split=self.corpus_split,
-            reading=reading,
+            reading=reading if self.test is None else replace(reading, store=None),
         )
 
 
@@ -98,6 +94,7 @@ def evaluate(
     *,
     rules: Rules,
     test_set: TestSet,
+    keeping: StoreOptions,
 ) -> None:
     """Score a model: mAP, R@5 and localisation as the paper defines them, with intervals and its numbers beside."""
     if challenge is not None:
@@ -111,7 +108,7 @@ def evaluate(
         request = EvaluationRequest(
             model=_named(model, TRUTH if truth else ""),
             which=cast("WhichModel", checkpoint),
-            files=test_set.files(bars),
+            files=test_set.files(keeping.reading_for("", bars)),
             protocol=rules.choice,
             spotting=spotting,
             bootstrap=BootstrapOptions(seed=seed),

@@ -12,6 +12,7 @@ from rich.text import Text
 from signspot.cli.console import progress_bars
 from signspot.cli.options import (
     BOX,
+    DICTIONARY_OR_LEARNED,
     JSON,
     OVERWRITE,
     THRESHOLD,
@@ -35,19 +36,12 @@ from signspot.workflows.lookup import (
 )
 
 NO_SIGN = 2  # wrong input: the recording shows no sign
-_DICTIONARY = typer.Option(
-    None,
-    "--dictionary",
-    "-d",
-    show_default=False,
-    help="Folder, CSV or manifest of dictionary clips (default: the words that the model learned).",
-)
 
 
 @grouped
 def lookup(
     recording: Path = typer.Argument(metavar="CLIP", help="A recording of one sign, up to 20 s."),
-    dictionary: Path | None = _DICTIONARY,
+    dictionary: Path | None = DICTIONARY_OR_LEARNED,
     count: int = typer.Option(6, "--count", min=1, max=100, help="How many words to show."),
     threshold: float | None = THRESHOLD,
     box: str | None = BOX,

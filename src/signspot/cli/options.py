@@ -67,7 +67,16 @@ def _options(kind: type) -> list[Parameter]:
 FAILURES_FOUND = 1
 STANDARD_OUTPUT = Path("-")
 
-DICTIONARY = typer.Option(..., "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips.")
+_CLIPS = "Folder, CSV or manifest of dictionary clips"
+DICTIONARY = typer.Option(..., "--dictionary", "-d", help=f"{_CLIPS}.")
+OPTIONAL_DICTIONARY = typer.Option(None, "--dictionary", "-d", help=f"{_CLIPS}.")
+DICTIONARY_OR_LEARNED = typer.Option(
+    None,
+    "--dictionary",
+    "-d",
+    show_default=False,
+    help=f"{_CLIPS} (default: the words that the model learned).",
+)
 MODEL = typer.Option(
     "",
     "--model",
@@ -77,8 +86,6 @@ MODEL = typer.Option(
 )
 BACKEND = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16.")
 DEVICE = typer.Option("cpu", "--device", help="cpu or cuda.")
-STORE = typer.Option(None, "--store", metavar="DIR", help="Where vectors of videos are kept.")
-NO_STORE = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew.")
 THRESHOLD = typer.Option(None, "--threshold", help="Lowest cosine that counts as alike (-1 to 1).")
 LANGUAGE = typer.Option("en", "--language", help="Written language of words and subtitles.")
 JSON = typer.Option(None, "--json", metavar="[F.json]", help="JSON, on the screen or in a file.")
@@ -107,7 +114,7 @@ RIGHTS_CLEARED = typer.Option(
 )
 
 
-def default_store(model: str) -> Path | None:
+def _default_store(model: str) -> Path | None:
     """Where vectors are kept unless the user says otherwise; the colours of a video are not worth keeping."""
     if model == COLOUR_MODEL:
         return None
@@ -127,7 +134,7 @@ def signer_box(text: str | None) -> SignerBox | None:
         raise InputError("--box", str(error), fix) from error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelOptions:
     """Which model, and where it runs."""
 
@@ -140,19 +147,20 @@ class ModelOptions:
         return ModelChoice(name=self.model, backend=self.backend, device=self.device)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingOptions(ModelOptions):
+@dataclass(frozen=True)
+class StoreOptions:
     """How recordings are read, and where their vectors are kept."""
 
-    store: Path | None = STORE
-    no_store: bool = NO_STORE
+    store: Path | None = typer.Option(
+        None, "--store", metavar="DIR", help="Where vectors are kept (default: the cache)."
+    )
+    no_store: bool = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew.")
     trust: bool = TRUST
 
-    def reading(self, bars: Bars, *, box: str | None = None, stride: int = 1) -> Reading:
+    def reading_for(self, model: str, bars: Bars, *, box: str | None = None, stride: int = 1) -> Reading:
         """The one context that a command passes on."""
-        store = None if self.no_store else self.store or default_store(self.model)
         return Reading(
-            store=store,
+            store=None if self.no_store else self.store or _default_store(model),
             isolated=not self.trust,
             box=signer_box(box),
             stride=stride,
@@ -161,7 +169,15 @@ class ReadingOptions(ModelOptions):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class ReadingOptions(StoreOptions, ModelOptions):
+    """The model, and how recordings are read for it."""
+
+    def reading(self, bars: Bars, *, box: str | None = None, stride: int = 1) -> Reading:
+        return self.reading_for(self.model, bars, box=box, stride=stride)
+
+
+@dataclass(frozen=True)
 class SearchOptions(ReadingOptions):
     """How videos are compared with a dictionary: the options of every command that searches videos."""
 

@@ -12,6 +12,7 @@ from signspot.cli.options import (
     FAILURES_FOUND,
     JOBS,
     JSON,
+    OPTIONAL_DICTIONARY,
     OVERWRITE,
     STANDARD_OUTPUT,
     VOCABULARY,
@@ -35,9 +36,7 @@ def spot(
     query: list[Path] | None = typer.Option(
         None, "--query", "-q", metavar="CLIP", help="A clip of a sign to look for; give it again for more of that sign."
     ),
-    dictionary: Path | None = typer.Option(
-        None, "--dictionary", "-d", help="Folder, CSV or manifest of dictionary clips."
-    ),
+    dictionary: Path | None = OPTIONAL_DICTIONARY,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Search a word only where these mention it (without words: all they mention)."
     ),

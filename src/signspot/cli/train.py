@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.cli.console import Bars, print_json, progress_bars
-from signspot.cli.options import BACKEND, DEVICE, NO_STORE, STORE, TRUST, default_store
+from signspot.cli.options import BACKEND, DEVICE, DICTIONARY, TRUST, StoreOptions, grouped
 from signspot.domain.time import clock
 from signspot.embedding.model import Reading, trunk_of
 from signspot.embedding.zoo import load_model, model_path
@@ -66,9 +66,10 @@ def split_command(
 
 
 @app.command("material")
+@grouped
 def material_command(
     corpus: Path = typer.Option(..., "--corpus", metavar="DIR", help="Annotated episodes with subtitles."),
-    dictionary: Path = typer.Option(..., "--dictionary", "-d", metavar="DIR", help="Dictionary clips."),
+    dictionary: Path = DICTIONARY,
     trunk: str = typer.Option(..., "--trunk", metavar="MODEL", help="Makes the vectors: a name or .safetensors file."),
     out: Path = typer.Option(..., "--out", metavar="DIR", help="The folder of material to write."),
     split: str = typer.Option("", "--split", metavar="NAME", help="Only the videos of this split, as train or test."),
@@ -79,10 +80,9 @@ def material_command(
     padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="How far a passage reaches around a cue."),
     backend: str = BACKEND,
     device: str = DEVICE,
-    store: Path | None = STORE,
-    no_store: bool = NO_STORE,
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace material that exists."),
-    trust: bool = TRUST,
+    *,
+    keeping: StoreOptions,
 ) -> None:
     """Make what the embedding is trained on or tested with: passages, and the vectors of a trunk. Run again after an
     interruption: vectors that are kept are not computed again."""
@@ -93,9 +93,8 @@ def material_command(
         corpus=corpus, dictionary=dictionary, out=out, wordnet=_wordnet(synonyms), overwrite=overwrite
     )
     passages = PassageOptions(language=language, padding_ms=round(1000 * padding))
-    kept = None if no_store else store or default_store("")
     with progress_bars() as bars:
-        reading = Reading(store=kept, isolated=not trust, progress=bars, notify=bars.notify)
+        reading = keeping.reading_for("", bars)
         model = load_model(trunk, backend=backend, device=device)
         options = MaterialOptions(split=split, passages=passages, reading=reading)
         made = write_training_material(files, trunk_of(model), options)
