@@ -143,6 +143,7 @@ def call_faults(path: Path, package: Path = PACKAGE) -> list[str]:
 LATE = {
     "__main__.py": "signals are answered while the program loads",
     "media/child.py": "PyAV is loaded once the process has limited itself",
+    "embedding/landmarks.py": "torch",
     "embedding/pictures.py": "torch",
     "embedding/zoo.py": "torch",
 }

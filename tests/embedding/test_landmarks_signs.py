@@ -70,10 +70,10 @@ def test_a_mirrored_recording_finds_the_same_entry(
 ) -> None:
     entry = next(iter(dictionary))
     assert entry.video is not None
-    from signspot.embedding.landmarks import _MIRROR
+    from signspot.embedding.landmarks import _mirrored
 
     seen = read_pose(entry.video)
-    write_pose(landmarks(_MIRROR.apply(seen.track.points)), tmp_path / "left.pose")
+    write_pose(landmarks(_mirrored(seen.track.points)), tmp_path / "left.pose")
     best = look_up(tmp_path / "left.pose", signs, embed_gallery(dictionary, signs, HERE)).guesses[0]
     assert best.entry == entry and best.is_mirrored
 

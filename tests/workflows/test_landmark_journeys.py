@@ -15,7 +15,7 @@ import signspot
 from signspot.cli import main as cli
 from signspot.domain.tracks import in_picture_heights
 from signspot.domain.words import Word
-from signspot.embedding.landmarks import _MIRROR, LandmarkModel, Rates
+from signspot.embedding.landmarks import LandmarkModel, Rates, _mirrored
 from signspot.embedding.model import Reading, Views
 from signspot.embedding.zoo import ModelChoice, chosen_model, model_path, open_model
 from signspot.formats.pose import read_pose
@@ -92,7 +92,7 @@ def test_a_sign_is_found_where_it_is_however_fast_it_is_signed(
 def test_a_sign_of_the_other_hand_is_the_same_sign_if_asked_for(
     desk: Path, model: LandmarkModel, tmp_path: Path
 ) -> None:
-    video = write(_MIRROR.apply(passage()), tmp_path / "left.pose")
+    video = write(_mirrored(passage()), tmp_path / "left.pose")
     dictionary = signspot.open_dictionary(desk / "dictionary")
     options = SpotOptions(views=Views(mirror=True, rates=(1.4,)))
     answer = signspot.spot(video, "cheese", dictionary=dictionary, model=model, options=options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,9 +47,10 @@ from signspot.formats.pose import POSE_SUFFIX, landmarks_beside, read_pose
 from signspot.media.reader import VideoReader, claimed_ms
 from signspot.media.trim import Trim, trim_by_landmarks
 from signspot.media.video import media_sha256
-from signspot.models.embedders import LandmarkEmbedder
-from signspot.models.landmarks import LandmarkChange
 from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, as_stored
+
+if TYPE_CHECKING:
+    from signspot.models.embedders import LandmarkEmbedder
 
 # Landmarks at several speeds: windows of 10 to 34 frames, each brought to the 16 frames that a model takes. Isolated
 # signs are slow and running ones are fast, so a query is compared with windows of several lengths around one frame.
@@ -473,7 +474,6 @@ NOBODY = "nobody is found in the recording: show the upper body, in good light"
 NO_HAND = "no hand is raised or moves: record the whole sign, in good light, with the hands in the picture"
 HANDS_OUT = "the hands are out of the picture most of the time: sit farther from the camera"
 NO_HANDS = "no hand is found in most frames: more light, or a plainer background, may help"
-_MIRROR = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
 _SIGN_WRISTS = (15, 16)  # of the pose
 _MOST = 0.5  # share of frames
 _LONG_SECONDS = 4.0  # in 95 of 100 clips of single signs (WLASL) no hand is raised for longer
@@ -556,6 +556,14 @@ def _entries_name(fingerprint: str, views: Views) -> str:
     return f"{fingerprint} without rest but low signs{' mirrored' * views.mirror}{seen_by}"
 
 
+def _mirrored(points: FloatArray) -> FloatArray:
+    """Landmarks (n, 258) of the mirror image."""
+    from signspot.models.landmarks import LandmarkChange  # torch, which takes seconds to load
+
+    change = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
+    return change.apply(points)
+
+
 def _entry_windows(entry: Entry, reading: Reading) -> FloatArray:
     """(2, 16, 258): the sign of a dictionary clip, as it is and mirrored."""
     if entry.video is None:
@@ -582,7 +590,7 @@ def _sign_windows(signer: SignerLandmarks, kept: FrameSpan, path: Path) -> Float
     points = signer.track.points
     if not points[kept.start : kept.stop].any():
         raise VideoError(path, "nobody was found in it", "show the upper body, in good light")
-    heights = [in_picture_heights(view, signer.aspect) for view in (points, _MIRROR.apply(points))]
+    heights = [in_picture_heights(view, signer.aspect) for view in (points, _mirrored(points))]
     return np.stack([window_at(view, kept.start, len(kept)) for view in heights])
 
 
