@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray, Pixels
 from signspot.domain.words import Vocabulary, Word
+from signspot.learning.clips import ClipPlace, Frames, RecordedClips
 
 # Up and down show the same pictures in opposite order; the mirror image of each sign is the same sign.
 WORDS = Vocabulary((Word("up"), Word("down"), Word("across")))
@@ -39,3 +43,10 @@ def signing_hand(label: int, rng: np.random.Generator, n_frames: int = 20) -> Fl
     hand[...] = rng.uniform(-0.03, 0.03, (21, 3))
     hand[..., :2] += path_of(label, n_frames, rng)[:, None]
     return points + rng.normal(0, 0.003, points.shape).astype(np.float32) * (points != 0)
+
+
+def whole_clips(recordings: Sequence[Frames], labels: Sequence[int], *, max_speed: float = 1.0) -> RecordedClips:
+    """Every recording as one labelled clip."""
+    spans = [FrameSpan(0, len(recording)) for recording in recordings]
+    places = (ClipPlace(f"recording {i}", label, i, spans[i]) for i, label in enumerate(labels))
+    return RecordedClips(recordings, tuple(places), max_speed)

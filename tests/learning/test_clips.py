@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.time import FrameSpan
 from signspot.learning.clips import ClipPlace, ClipWindow, RecordedClips
+from tests.learning.signs import whole_clips
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -75,13 +76,13 @@ def test_an_annotated_clip_is_tested_by_windows_at_half_their_length() -> None:
 
 
 def test_test_clips_are_the_same_every_time() -> None:
-    source = RecordedClips.whole([numbered(56), numbered(70)], [0, 1], max_speed=4)
+    source = whole_clips([numbered(56), numbered(70)], [0, 1], max_speed=4)
     assert len(source.test_clips(0)) == round(56 / 16)
     assert (source.test_clips(1) == source.test_clips(1)).all()
 
 
 def test_dictionary_clips_differ_each_time_in_speed_and_shift() -> None:
-    source = RecordedClips.whole([numbered(56)], [0], max_speed=4)
+    source = whole_clips([numbered(56)], [0], max_speed=4)
     rng = np.random.default_rng(0)
     drawn = np.stack([frames_of(source.clip(0, rng)) for _ in range(200)])
     lengths = drawn[:, -1] - drawn[:, 0]

@@ -18,6 +18,7 @@ from signspot.learning.clips import (
 from signspot.media.frames import Augmentation
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.landmarks import mirrored
+from tests.learning.signs import whole_clips
 
 UNCHANGED = LandmarkTransform(
     LandmarkAugmentation(mirror_probability=0, rotation_degrees=0, stretch_jitter=0, speed_jitter=0, hand_dropout=0)
@@ -29,7 +30,7 @@ def recordings(n: int, n_frames: int = 30, first: int = 1) -> RecordedClips:
     frames = [
         np.repeat((first + i + np.arange(n_frames, dtype=np.float32) / 100)[:, None], 258, axis=1) for i in range(n)
     ]
-    return RecordedClips.whole(frames, list(range(n)), max_speed=4)
+    return whole_clips(frames, list(range(n)), max_speed=4)
 
 
 def share(n: int, domain: int, first: int) -> SourceShare:
@@ -109,9 +110,9 @@ def test_landmarks_show_the_frames_of_the_pixels_mirrored_where_they_are() -> No
     points = np.repeat(np.arange(1, n_frames + 1, dtype=np.float32)[:, None], 258, axis=1)
     transform = PixelTransform(Augmentation(crop=side, colour_jitter=0, scale_jitter=0, flip_probability=0.5))
     one = SourceShare(
-        RecordedClips.whole([pixels], [0], max_speed=4),
+        whole_clips([pixels], [0], max_speed=4),
         np.array([0]),
-        landmarks=RecordedClips.whole([points], [0], max_speed=4),
+        landmarks=whole_clips([points], [0], max_speed=4),
     )
     batches = ClipBatches((one,), transform, batch_size=1, seed=(0, 0))
     mirrors = 0

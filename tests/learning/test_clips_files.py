@@ -53,9 +53,9 @@ def numbers(clip: np.ndarray) -> list[int]:
 def test_annotated_clips_are_drawn_from_the_frames_before_the_annotation(video: Path, cache: FrameCache) -> None:
     found = annotated_clips([episode_of(video, (TREE, 50, 0.7), (APPLE, 30, 0.9))], WORDS, cache)
     source, rng = found.source, np.random.default_rng(0)
-    assert [source.label(i) for i in range(len(source))] == [1, 0]
-    assert [source.confidence(i) for i in range(len(source))] == [0.7, 0.9]
-    assert source.name(0) == "news: tree at frame 50"
+    assert [place.label for place in source.places] == [1, 0]
+    assert [place.confidence for place in source.places] == [0.7, 0.9]
+    assert source.places[0].name == "news: tree at frame 50"
     for i, frame in enumerate((50, 30)):
         drawn = [numbers(source.clip(i, rng)) for _ in range(30)]
         assert {clip[0] for clip in drawn} == set(range(frame - 20, frame - 15))
@@ -115,7 +115,7 @@ def test_dictionary_clips_show_the_whole_video_at_random_speed(video: Path, cach
     found = dictionary_clips(entries, WORDS, cache)
     assert found.outside_vocabulary == 1
     assert [name for name, _ in found.skipped] == ["a1"]
-    assert (len(found.source), found.source.label(0), found.source.name(0)) == (1, 1, "t1")
+    assert [(place.label, place.name) for place in found.source.places] == [(1, "t1")]
     rng = np.random.default_rng(0)
     drawn = [numbers(found.source.clip(0, rng)) for _ in range(40)]
     assert max(clip[-1] - clip[0] for clip in drawn) > 40

@@ -24,7 +24,7 @@ from signspot.learning.runs import Interrupted, RunFolder, load_state, save_stat
 from signspot.learning.trunk import ClipTest, Learner, TrunkControls, TrunkData, TrunkEpoch, TrunkProgress
 from signspot.models.checkpoints import build_trunk, load_checkpoint
 from signspot.models.embedders import DICTIONARY, embedder_from_checkpoint
-from tests.learning.signs import WORDS, moving_hand, signing_hand
+from tests.learning.signs import WORDS, moving_hand, signing_hand, whole_clips
 from tests.learning.trunk_run import LANDMARKS, PIXELS, data_of, trained
 from tests.media.videos import Recipe, make_video
 
@@ -34,7 +34,7 @@ REPOSITORY = Path(__file__).parents[2]
 def signs(make: Callable[..., np.ndarray], n: int, n_words: int, seed: int) -> RecordedClips:
     rng = np.random.default_rng(seed)
     labels = [i % n_words for i in range(n)]
-    return RecordedClips.whole([make(label, rng) for label in labels], labels)
+    return whole_clips([make(label, rng) for label in labels], labels)
 
 
 def learned(config: TrunkRunConfig, data: TrunkData, folder: Path) -> list[TrunkEpoch]:

@@ -13,7 +13,7 @@ from signspot.learning.config import TrunkRunConfig
 from signspot.learning.runs import RunFolder
 from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, TrunkProgress, train_trunk
 from signspot.models.checkpoints import ModelCard
-from tests.learning.signs import WORDS, moving_hand, signing_hand
+from tests.learning.signs import WORDS, moving_hand, signing_hand, whole_clips
 
 LANDMARKS = TrunkRunConfig(
     architecture="landmark",
@@ -42,7 +42,7 @@ def clips(seed: int, n: int, *, landmarks: bool, max_speed: float = 1.0, side: i
     rng = np.random.default_rng(seed)
     labels = [i % len(WORDS) for i in range(n)]
     made = [signing_hand(label, rng) if landmarks else moving_hand(label, rng, side=side) for label in labels]
-    return RecordedClips.whole(made, labels, max_speed=max_speed)
+    return whole_clips(made, labels, max_speed=max_speed)
 
 
 def data_of(config: TrunkRunConfig) -> TrunkData:

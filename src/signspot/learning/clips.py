@@ -55,25 +55,6 @@ Frames = Pixels | FloatArray  # (n, H, W, 3) uint8, or (n, 258) float32
 _TEST_STRIDE = CLIP_LENGTH // 2  # of the released evaluation: half a window
 
 
-class ClipSource(Protocol):
-    """Labelled clips, by number."""
-
-    def __len__(self) -> int: ...
-
-    def name(self, i: int) -> str: ...
-
-    def label(self, i: int) -> int:
-        """The word of clip `i`, as its place in the vocabulary."""
-
-    def confidence(self, i: int) -> float: ...
-
-    def clip(self, i: int, rng: np.random.Generator) -> Frames:
-        """16 frames, drawn at random: (16, H, W, 3) uint8 or (16, 258) float32."""
-
-    def test_clips(self, i: int) -> Frames:
-        """All clips that speak for `i` when it is tested, without chance: (n, 16, ...), n >= 1."""
-
-
 @dataclass(frozen=True, slots=True)
 class ClipPlace:
     """Where a labelled sign lies: these rows of this recording."""
@@ -123,32 +104,16 @@ class RecordedClips:
             if not 0 <= place.recording < len(self.recordings) or place.span.start < 0 or not len(place.span):
                 raise ValueError(f"{place.name}: no clip can be taken from {place}")
 
-    @classmethod
-    def whole(cls, recordings: Sequence[Frames], labels: Sequence[int], *, max_speed: float = 1.0) -> RecordedClips:
-        places = tuple(
-            ClipPlace(f"recording {i}", label, i, FrameSpan(0, len(recordings[i]))) for i, label in enumerate(labels)
-        )
-        return cls(recordings, places, max_speed)
-
     def __len__(self) -> int:
         return len(self.places)
 
-    def name(self, i: int) -> str:
-        return self.places[i].name
-
-    def label(self, i: int) -> int:
-        return self.places[i].label
-
-    def confidence(self, i: int) -> float:
-        return self.places[i].confidence
-
     def clip(self, i: int, rng: np.random.Generator) -> Frames:
-        """16 frames of the span, in order; a span shorter than that is filled up with its last frame."""
+        """16 frames of a span, (16, H, W, 3) uint8 or (16, 258) float32; a short span ends with its last frame."""
         place = self.places[i]
         return self._frames(place, random_clips(len(place.span), rng, max_speed=self.max_speed)[0])
 
     def test_clips(self, i: int) -> Frames:
-        """Windows at half their length over the span; isolated signs as they are embedded, at fixed random speeds."""
+        """(n, 16, ...): windows at half their length over a span; of isolated signs clips at fixed random speeds."""
         place = self.places[i]
         if self.max_speed > 1:
             numbers = random_clips(len(place.span), np.random.default_rng(i), max_speed=self.max_speed)
@@ -320,10 +285,10 @@ class ClipBatch:
 class SourceShare:
     """One source of a stage: which of its clips, in which domain, with the landmarks of the same clips if needed."""
 
-    source: ClipSource
+    source: RecordedClips
     chosen: Ints  # (n,) clips of the source, n >= 1
     domain: int = CONTINUOUS
-    landmarks: ClipSource | None = None  # clip i of it shows the frames of clip i of the source
+    landmarks: RecordedClips | None = None  # clip i of it shows the frames of clip i of the source
 
 
 class ClipBatches:
@@ -353,8 +318,8 @@ class ClipBatches:
                 drawn = share.source.clip(i, np.random.default_rng((*key, 0)))
                 clip, is_mirrored = self._transform.training(drawn, np.random.default_rng((*key, 1)))
                 shown.append(torch.from_numpy(clip))
-                names.append(share.source.name(i))
-                labels.append(share.source.label(i))
+                names.append(share.source.places[i].name)
+                labels.append(share.source.places[i].label)
                 domains.append(share.domain)
                 if share.landmarks is not None:
                     # The same random numbers draw the same frames.

@@ -21,8 +21,24 @@ from signspot.media.frames import Augmentation
 _LARGEST = 10**9  # of any count: beyond it lies a slip of the keyboard
 
 
+class _Schedule:
+    """A learning rate that is divided by ten after some epochs."""
+
+    __slots__ = ()
+    learning_rate: float
+    decay_epochs: tuple[int, ...]
+
+    def learning_rate_in(self, epoch: int) -> float:
+        """The learning rate of an epoch (of a stage), counted from 0.
+
+        >>> [round(EmbeddingConfig().learning_rate_in(epoch), 9) for epoch in (0, 39, 40, 45)]
+        [0.01, 0.01, 0.001, 0.0001]
+        """
+        return self.learning_rate * 0.1 ** sum(epoch >= decay for decay in self.decay_epochs)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingConfig:
+class EmbeddingConfig(_Schedule):
     """Everything that changes what a run of `signspot train embedding` learns; PAPER.md lists the sources."""
 
     # What is learned from (Paper 3.1, App. C.2)
@@ -81,14 +97,6 @@ class EmbeddingConfig:
         _refuse_outside(self, 0, 0.9999, "momentum")
         _refuse_run_options(self.decay_epochs, self.device)
 
-    def learning_rate_in(self, epoch: int) -> float:
-        """The learning rate of an epoch, counted from 0.
-
-        >>> [round(EmbeddingConfig().learning_rate_in(epoch), 9) for epoch in (0, 39, 40, 45)]
-        [0.01, 0.01, 0.001, 0.0001]
-        """
-        return _decayed_rate(self.learning_rate, self.decay_epochs, epoch)
-
 
 def _refuse_outside(config: object, least: float, most: float, names: str) -> None:
     for name in names.split():
@@ -103,10 +111,6 @@ def _refuse_run_options(decay_epochs: tuple[int, ...], device: str) -> None:
         raise ValueError(f"device {device!r} is none of cpu, cuda, mps")
 
 
-def _decayed_rate(learning_rate: float, decay_epochs: tuple[int, ...], epoch: int) -> float:
-    return learning_rate * 0.1 ** sum(epoch >= decay for decay in decay_epochs)
-
-
 # Every option of a training run of the trunk, with the paper's value as its default.
 #
 # The paper says little about this training and follows "the procedure described in" its reference [BSL-1K] (Paper
@@ -114,7 +118,7 @@ def _decayed_rate(learning_rate: float, decay_epochs: tuple[int, ...], epoch: in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrunkRunConfig:
+class TrunkRunConfig(_Schedule):
     """Everything that changes what a run of `signspot train trunk` learns."""
 
     # The network
@@ -210,14 +214,6 @@ class TrunkRunConfig:
         names = ("rotation_degrees", "stretch_jitter", "speed_jitter", "hand_dropout")
         own = {name: getattr(self, name) for name in names}
         return LandmarkAugmentation(mirror_probability=self.flip_probability, **own)
-
-    def learning_rate_in(self, epoch: int) -> float:
-        """The learning rate of an epoch of a stage, counted from 0.
-
-        >>> [round(TrunkRunConfig().learning_rate_in(epoch), 9) for epoch in (0, 19, 20, 40)]
-        [0.01, 0.01, 0.001, 0.0001]
-        """
-        return _decayed_rate(self.learning_rate, self.decay_epochs, epoch)
 
 
 # Frozen dataclasses of options from and to TOML files, checked strictly.

@@ -30,11 +30,7 @@ from signspot.models.head import Head, HeadOutput, unit_rows
 TEMPERATURE = 0.07  # Paper 4.3
 Anchor = Literal["segment-foreground", "dictionary-foreground", "segment-background", "dictionary-background"]
 ANCHORS: tuple[Anchor, ...] = get_args(Anchor)
-_BY_SIDE: dict[str, tuple[Anchor, ...]] = {
-    "both": ("segment-foreground", "dictionary-foreground"),
-    "segment": ("segment-foreground",),
-    "dictionary": ("dictionary-foreground",),
-}
+_BY_SIDE = {"both": ANCHORS[:2], "segment": ANCHORS[:1], "dictionary": ANCHORS[1:2]}  # the foreground ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,10 @@ from signspot.learning.batches import on_device
 from signspot.learning.clips import (
     ClipBatch,
     ClipBatches,
-    ClipSource,
     ClipTransform,
     LandmarkTransform,
     PixelTransform,
+    RecordedClips,
     SourceShare,
 )
 from signspot.learning.config import TrunkRunConfig
@@ -334,7 +334,7 @@ class ClipTest:
     """Clips that are classified to see how far the training is."""
 
     name: str
-    source: ClipSource
+    source: RecordedClips
     domain: int = CONTINUOUS
 
 
@@ -343,17 +343,17 @@ class TrunkData:
     """What a trunk learns from; landmarks of the same clips are needed for pose distillation only."""
 
     vocabulary: Vocabulary  # what labels mean
-    continuous: ClipSource | None = None
-    dictionary: ClipSource | None = None
-    continuous_landmarks: ClipSource | None = None
-    dictionary_landmarks: ClipSource | None = None
+    continuous: RecordedClips | None = None
+    dictionary: RecordedClips | None = None
+    continuous_landmarks: RecordedClips | None = None
+    dictionary_landmarks: RecordedClips | None = None
     tests: tuple[ClipTest, ...] = ()
     description: str = ""  # for the model card
 
     def fingerprints(self) -> dict[str, str]:
         """Checksums of names, labels and confidences: a run continues only with the data it was begun with."""
         names = ("continuous", "dictionary", "continuous_landmarks", "dictionary_landmarks")
-        sources: dict[str, ClipSource | None] = {name: getattr(self, name) for name in names}
+        sources: dict[str, RecordedClips | None] = {name: getattr(self, name) for name in names}
         sources |= {f"test {test.name}": test.source for test in self.tests}
         checked = {name: _fingerprint(source) for name, source in sources.items() if source is not None}
         return checked | {"vocabulary": hashlib.sha256("\0".join(self.vocabulary).encode()).hexdigest()}
@@ -452,10 +452,10 @@ def start_from(trunk: Trunk, checkpoint: Checkpoint, architecture: str) -> None:
     trunk.load_state_dict(own | kept)
 
 
-def _fingerprint(source: ClipSource) -> str:
+def _fingerprint(source: RecordedClips) -> str:
     digest = hashlib.sha256()
-    for i in range(len(source)):
-        digest.update(f"{source.name(i)}\0{source.label(i)}\0{source.confidence(i)}\0".encode(errors="replace"))
+    for place in source.places:
+        digest.update(f"{place.name}\0{place.label}\0{place.confidence}\0".encode(errors="replace"))
     return digest.hexdigest()
 
 
@@ -467,7 +467,7 @@ def _share(domain: int, stage: Stage, data: TrunkData) -> SourceShare:
     if source is None:
         raise InputError(stage.name, f"needs {called}, and none are given", "add them, or choose other sources")
     at_least = stage.min_confidence if is_continuous else 0.0
-    chosen = np.array([i for i in range(len(source)) if source.confidence(i) >= at_least], np.int64)
+    chosen = np.array([i for i, place in enumerate(source.places) if place.confidence >= at_least], np.int64)
     if not len(chosen):
         sure = f" of confidence {at_least} or more" if at_least else ""
         raise InputError(stage.name, f"there are no {called}{sure} to learn from", "add some, or lower the confidence")
@@ -479,10 +479,10 @@ def _share(domain: int, stage: Stage, data: TrunkData) -> SourceShare:
     return SourceShare(source, chosen, domain, landmarks)
 
 
-def _refuse_unknown_labels(source: ClipSource, chosen: Ints, n_words: int, where: str) -> None:
-    for i in chosen.tolist():
-        if not 0 <= source.label(i) < n_words:
-            what = f"{source.name(i)} has the label {source.label(i)}, the vocabulary {n_words} words"
+def _refuse_unknown_labels(source: RecordedClips, chosen: Ints, n_words: int, where: str) -> None:
+    for place in (source.places[i] for i in chosen):
+        if not 0 <= place.label < n_words:
+            what = f"{place.name} has the label {place.label}, the vocabulary {n_words} words"
             raise InputError(where, what, "give the vocabulary the labels were made with")
 
 
@@ -566,7 +566,7 @@ def accuracy_of(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: 
         scores = list(_probabilities(trunk, test, transform, device))
     finally:
         trunk.train(was_training)
-    labels = np.array([test.source.label(i) for i in range(len(test.source))], np.int64)
+    labels = np.array([place.label for place in test.source.places], np.int64)
     return class_accuracy(torch.cat(scores).numpy(), labels)
 
 

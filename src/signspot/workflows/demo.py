@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox, Subtitle
+from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox
 from signspot.domain.results import VideoAnswer, WordAnswer
 from signspot.domain.time import FrameSpan, MillisSpan
 from signspot.domain.tracks import CLIP_LENGTH, EntryVectors, FloatArray, FrameShape, Pixels
@@ -547,7 +547,10 @@ def search_episode(
 ) -> Spotted:
     """Let every method look for the test words that the subtitles mention, near those subtitles."""
     cues = read_subtitles(episode.subtitles).subtitles if episode.subtitles is not None else ()
-    words = _mentioned(cues, dictionary, experiment.split.test)
+    mentioned = [mention.word for cue in cues for mention in find_words(cue.text, dictionary.vocabulary)]
+    # The most frequent first: an overlay has room for a few.
+    asked = set(experiment.split.test) & set(mentioned)
+    words = tuple(sorted(asked, key=lambda word: (-mentioned.count(word), word)))
     if not words:
         raise InputError(episode.video, "its subtitles mention no test word", "choose another seed")
     threshold = threshold_of(trained[-1].model.network, experiment)
@@ -562,12 +565,6 @@ def search_episode(
         n_right += any(sign.word == found.word and near.overlaps(_span(sign)) for sign in truth)
     methods = tuple(one.method.name for one in trained)
     return Spotted(episode, methods, answers, signed_mentions(answers[-1], truth), n_right)
-
-
-def _mentioned(cues: tuple[Subtitle, ...], dictionary: Dictionary, words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Those of the words that the subtitles mention, the most frequent first: an overlay has room for a few."""
-    mentions = [mention.word for cue in cues for mention in find_words(cue.text, dictionary.vocabulary)]
-    return tuple(sorted(set(words) & set(mentions), key=lambda word: (-mentions.count(word), word)))
 
 
 def _query(words: tuple[Word, ...], dictionary: Dictionary, material: Material, one: TrainedMethod) -> Query:

@@ -273,7 +273,12 @@ def scorer_of(model: TestedModel, test: Material, seed: int = 0) -> Scorer:
         if head.config.input_dim != dim:
             sizes = f"takes vectors of {head.config.input_dim} numbers, those of the test set have {dim}"
             raise InputError(model.name, sizes, "name test material that was made with its trunk")
-    if not _is_made_by(checkpoint, test.fingerprint):
+    if checkpoint.card.architecture == HEAD:  # a head alone need not say which trunk it belongs to
+        _, is_said, trunk = checkpoint.card.created_from.rpartition("; trunk ")
+        is_made_by_it = not is_said or test.fingerprint.startswith(trunk)
+    else:
+        is_made_by_it = test.fingerprint in trunk_fingerprints(checkpoint)
+    if not is_made_by_it:
         what = "is not the model whose trunk made the vectors of the test set"
         raise InputError(model.name, what, "make the test material with it: `signspot train material --trunk`")
     return HeadScorer(head)
@@ -328,14 +333,6 @@ def _random_rows(seed: np.random.SeedSequence, n: int) -> FloatArray:
     rows = np.random.default_rng(seed).standard_normal((n, _RANDOM_DIM), dtype=np.float32)
     unit: FloatArray = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
-
-
-def _is_made_by(checkpoint: Checkpoint, fingerprint: str) -> bool:
-    """Whether the model's trunk made vectors of this fingerprint; yes where the file does not say."""
-    if checkpoint.card.architecture == HEAD:
-        _, is_said, trunk = checkpoint.card.created_from.rpartition("; trunk ")
-        return not is_said or fingerprint.startswith(trunk)
-    return fingerprint in trunk_fingerprints(checkpoint)
 
 
 # The test set of an evaluation: passages and entries, which of them a protocol asks for, and who signs.

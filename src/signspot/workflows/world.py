@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -70,8 +70,8 @@ def make_world(request: WorldRequest, progress: Progress = silent) -> WorldFolde
     for folder in {made.corpus / "episodes", *(_clip(made, entry).parent for entry in entries)}:
         output_folder(folder)
     episode_ids = (*world.episodes("train"), *world.episodes("test"))
-    tasks: list[Callable[[], None]] = [_EpisodeTask(world, name, made, request.side) for name in episode_ids]
-    tasks += [_EntryTask(world, entry, made, request.side) for entry in entries]
+    tasks = [partial(_draw_episode, world, name, _video(made, name), request.side) for name in episode_ids]
+    tasks += [partial(_draw_entry, world, entry, _clip(made, entry), request.side) for entry in entries]
     with at_interruption(lambda: f"what is drawn stays in {request.folder}: the same command draws the rest"):
         for done in in_parallel(tasks, request.workers or len(os.sched_getaffinity(0))):
             progress("drawing the world", done, len(tasks))
@@ -94,37 +94,20 @@ def _claim(request: WorldRequest, world: World) -> None:
     write_json(card, path)
 
 
-@dataclass(frozen=True, slots=True)
-class _EntryTask:
-    world: World
-    entry: Entry
-    made: WorldFolder
-    side: int
-
-    def __call__(self) -> None:
-        path = _clip(self.made, self.entry)
-        if _is_unfinished(path):
-            performance = self.world.perform_entry(self.entry)
-            _film(performance, None, path, self.side)
-            _write_landmarks(self.world.detected(performance, self.entry.entry_id), path, self.side)
+def _draw_entry(world: World, entry: Entry, path: Path, side: int) -> None:
+    if _is_unfinished(path):
+        performance = world.perform_entry(entry)
+        _film(performance, None, path, side)
+        _write_landmarks(world.detected(performance, entry.entry_id), path, side)
 
 
-@dataclass(frozen=True, slots=True)
-class _EpisodeTask:
-    world: World
-    name: str
-    made: WorldFolder
-    side: int
-
-    def __call__(self) -> None:
-        path = _video(self.made, self.name)
-        if _is_unfinished(path):
-            number = (*self.world.episodes("train"), *self.world.episodes("test")).index(self.name)
-            scene = Broadcast(self.world.seed * 10_007 + number)
-            performance = self.world.perform_episode(self.name).performance
-            _film(performance, scene, path, self.side)
-            detected = scene.placement.apply(self.world.detected(performance, self.name))
-            _write_landmarks(detected, path, self.side)
+def _draw_episode(world: World, name: str, path: Path, side: int) -> None:
+    if _is_unfinished(path):
+        number = (*world.episodes("train"), *world.episodes("test")).index(name)
+        scene = Broadcast(world.seed * 10_007 + number)
+        performance = world.perform_episode(name).performance
+        _film(performance, scene, path, side)
+        _write_landmarks(scene.placement.apply(world.detected(performance, name)), path, side)
 
 
 def _is_unfinished(video: Path) -> bool:
