@@ -10,7 +10,7 @@ from torch import Tensor
 
 from signspot.errors import InputError
 from signspot.learning.batches import Minibatch
-from signspot.learning.losses import BagSums, Released, released_terms, watch_lookup, watch_read_lookup
+from signspot.learning.losses import Released, _BagSums, _released_terms, _watch_lookup, watch_read_lookup
 from tests.released_rows import ReleasedRows, minibatch_from_rows
 
 # What the released loss, or a float64 transcription of it, gives for the released sample batch.
@@ -104,7 +104,7 @@ def test_the_first_items_cost_what_the_released_loss_says(
 
 @pytest.mark.parametrize("temperature", [1.0, 0.07])
 def test_the_first_bags_cost_what_the_released_loss_says(exact: Minibatch, temperature: float) -> None:
-    terms = released_terms(BagSums.of(exact, temperature, None), Released())
+    terms = _released_terms(_BagSums.of(exact, temperature, None), Released())
     assert len(terms) == 486
     assert terms[:8].tolist() == pytest.approx(FIRST_TERMS[temperature], abs=1e-5)
 
@@ -121,11 +121,11 @@ def test_variants_of_the_released_loss_cost_what_they_should(
 def test_watch_lookup_costs_what_it_should(sample: ReleasedRows, exact: Minibatch, temperature: float) -> None:
     labelled = minibatch_from_rows(part(sample, sample.is_mouthing == 1))
     for batch in (exact, labelled):
-        released = watch_lookup(batch, "released", temperature)
+        released = _watch_lookup(batch, "released", temperature)
         assert released.item() == pytest.approx(WATCH_LOOKUP[temperature], abs=1e-9)
-        segment = watch_lookup(batch, "paper", temperature, "segment")
+        segment = _watch_lookup(batch, "paper", temperature, "segment")
         assert segment.item() == pytest.approx(SEGMENT_ANCHORED[temperature], abs=1e-9)
-        dictionary = watch_lookup(batch, "paper", temperature, "dictionary")
+        dictionary = _watch_lookup(batch, "paper", temperature, "dictionary")
         assert dictionary.item() == pytest.approx(DICTIONARY_ANCHORED[temperature], abs=1e-9)
 
 

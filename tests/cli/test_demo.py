@@ -24,7 +24,7 @@ from signspot.media.reader import VideoReader
 from signspot.models.checkpoints import ModelCard, describe, save_checkpoint, state_of
 from signspot.models.i3d import I3D, I3DConfig
 from signspot.stores.corpus import read_truth
-from signspot.workflows.demo import METHODS
+from signspot.workflows.demo import _METHODS
 from signspot.world.settings import PRESETS
 
 TINY = replace(
@@ -74,7 +74,7 @@ def test_it_says_what_it_is_and_what_to_do_next(ran: Ran) -> None:
 
 def test_the_table_holds_chance_and_every_method(ran: Ran) -> None:
     rows = json.loads((ran.folder / "scores.json").read_text())
-    assert [row["name"] for row in rows] == ["chance", *(method.name for method in METHODS)]
+    assert [row["name"] for row in rows] == ["chance", *(method.name for method in _METHODS)]
     assert all(0 <= row[score] <= 1 for row in rows for score in ("mean_ap", "recall_at_5", "localisation"))
     report = (ran.folder / "report.html").read_text()
     shown = re.findall(r"<td>([\d.]+)%</td>", report)
@@ -111,7 +111,7 @@ def test_findings_are_written_for_people_and_programs(ran: Ran) -> None:
 
 
 def test_what_was_learned_is_a_model(ran: Ran) -> None:
-    for method in METHODS[1:]:
+    for method in _METHODS[1:]:
         assert load_model(ran.folder / "heads" / f"{method.name}.safetensors").dim == 128
         config = (ran.folder / "heads" / method.name / "config.toml").read_text()
         assert 'training_words = "train"' in config

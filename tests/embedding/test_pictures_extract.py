@@ -30,7 +30,7 @@ from signspot.media.video import media_sha256
 from signspot.media.writer import VideoWriter
 from signspot.models.embedders import EmbedderSettings, VideoEmbedder
 from signspot.world.people import Appearance
-from signspot.world.render import Placement, Studio, render_frames
+from signspot.world.render import Studio, _Placement, render_frames
 from tests.embedding.boxed import BLUE, LEFT, RED, RIGHT, BoxedColours, write_halves
 from tests.models.networks import embedder_of, moving_frames, tiny_head, tiny_i3d, tiny_s3d
 from tests.world.figures import signed_clip
@@ -226,12 +226,12 @@ def test_without_a_box_a_model_for_boxes_sees_the_middle_of_the_picture(tmp_path
     np.testing.assert_allclose(rows.vectors[0], [2**-0.5, 0, 2**-0.5], atol=0.1)
 
 
-@pytest.mark.parametrize("placement", [Placement(0.5, 0.4, 0.5), Placement(0.0, 0.5, 0.5)])
-def test_a_signer_in_a_corner_looks_like_one_who_fills_the_picture(tmp_path: Path, placement: Placement) -> None:
+@pytest.mark.parametrize("placement", [_Placement(0.5, 0.4, 0.5), _Placement(0.0, 0.5, 0.5)])
+def test_a_signer_in_a_corner_looks_like_one_who_fills_the_picture(tmp_path: Path, placement: _Placement) -> None:
     look = Appearance(skin=(230, 185, 150), hair=(50, 35, 25), top=(30, 40, 70), background=(150, 170, 190))
     points = signed_clip(np.random.default_rng(0)).points[10:30]
 
-    def written(name: str, where: Placement, side: int) -> Path:
+    def written(name: str, where: _Placement, side: int) -> Path:
         scene = Studio(look.background, where)
         with VideoWriter(tmp_path / name, width=side, height=side) as writer:
             frames = render_frames(points, np.zeros(len(points), np.float32), look, scene, side=side)
@@ -241,7 +241,7 @@ def test_a_signer_in_a_corner_looks_like_one_who_fills_the_picture(tmp_path: Pat
 
     shape = FrameShape(72, 64, keep_aspect=True, signer_box=True)
     model = VideoEmbedder(tiny_i3d(), None, EmbedderSettings(name="boxed", frame_shape=shape))
-    full, corner = written("full.mp4", Placement(), 96), written("corner.mp4", placement, 192)
+    full, corner = written("full.mp4", _Placement(), 96), written("corner.mp4", placement, 192)
     box = SignerBox(placement.left, placement.top, placement.left + 0.5, placement.top + 0.5)
     alone, boxed, whole = (
         embed_video(Episode(video_id="v", video=video, box=part), model, HERE).track

@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.head import Controls, TrainingData, TrainingSetup, make_setup, train_head
+from signspot.learning.head import Controls, TrainingData, _TrainingSetup, make_setup, train_head
 from signspot.learning.runs import RunFolder, Start
 from tests.learning.planted import World, planted
 
@@ -35,7 +35,7 @@ SMALL = EmbeddingConfig(
 WORLD = World(n_words=16, n_annotated=8, n_signers=4)
 
 
-def small_setup(config: EmbeddingConfig = SMALL) -> TrainingSetup:
+def small_setup(config: EmbeddingConfig = SMALL) -> _TrainingSetup:
     """48 passages: 6 steps an epoch."""
     train, test = planted(WORLD, seed=0, n_train=48, n_test=16)
     return make_setup(config, TrainingData(train=train, test=test))
@@ -47,7 +47,7 @@ def run_in(
     controls: Controls = Controls(),
     *,
     start: Start = "new",
-    setup: TrainingSetup | None = None,
+    setup: _TrainingSetup | None = None,
 ) -> RunFolder:
     """Train in a folder until the end or until something happens."""
     run = RunFolder(folder)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from signspot.learning.batches import Minibatch
-from signspot.learning.losses import ANCHORS, Anchor, Paper, Released, discard_relation, draw_positives
+from signspot.learning.losses import _ANCHORS, Anchor, Paper, Released, _draw_positives, discard_relation
 from tests.learning.minibatches import FRIEND, LANGUAGE, NAME, SPEAK, WHAT, figure, minibatches, numbers, relations
 
 
@@ -123,7 +123,7 @@ def test_bags_are_those_the_appendix_describes(
 ) -> None:
     made = paper_bags(batch, Paper(segment_background=how, repeats=repeats), discard)  # type: ignore[arg-type]
     told = Told(batch, discard, once=repeats == "entries")
-    for anchor in ANCHORS:
+    for anchor in _ANCHORS:
         assert ordered(as_sets(made[anchor])) == ordered(told.bags(anchor, each_word=how == "each-word")), anchor
 
 
@@ -163,7 +163,7 @@ def test_released_bags_are_those_the_facts_describe(batch: Minibatch, discard: T
 def test_no_pair_is_positive_and_negative(
     batch: Minibatch, discard: Tensor | None, cross_item: str, same_subtitle: str
 ) -> None:
-    drawn = draw_positives(batch, torch.Generator().manual_seed(0))
+    drawn = _draw_positives(batch, torch.Generator().manual_seed(0))
     released = Released(cross_item=cross_item, same_subtitle=same_subtitle)  # type: ignore[arg-type]
     every = [
         *paper_bags(batch, Paper(), discard).values(),

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.domain.time import FrameSpan, Tolerance
-from signspot.learning.batches import Foreground, PassageWindows, distinct_draws
+from signspot.learning.batches import PassageWindows, _distinct_draws, _Foreground
 from tests.learning.problems import one_passage
 
 
 def windows_by_hand(
-    start: int, stop: int, label: int, n_windows: int, foreground: Foreground
+    start: int, stop: int, label: int, n_windows: int, foreground: _Foreground
 ) -> tuple[set[int], set[int]]:
     """Paper 3.2 read aloud: try every window of the passage."""
     fore, back = set(), set()
@@ -30,7 +30,7 @@ def windows_by_hand(
 
 
 @given(st.integers(0, 60), st.integers(0, 160), st.integers(0, 220), st.sampled_from(["inside", "centre"]))
-def test_windows_are_those_of_the_paper(start: int, length: int, label: int, foreground: Foreground) -> None:
+def test_windows_are_those_of_the_paper(start: int, length: int, label: int, foreground: _Foreground) -> None:
     passages = one_passage(frame=label, start=start, stop=start + length).passages
     windows = PassageWindows.of(passages, np.array([180]), Tolerance(), foreground)
     fore, back = windows_by_hand(start, start + length, label, 180, foreground)
@@ -53,7 +53,7 @@ def test_a_foreground_clip_has_ten_places_around_a_label() -> None:
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(1, 12), st.integers(0, 9))
 def test_draws_differ_where_they_can(counts: list[int], n_draws: int, seed: int) -> None:
-    drawn = distinct_draws(np.array(counts, np.int64), n_draws, np.random.default_rng(seed))
+    drawn = _distinct_draws(np.array(counts, np.int64), n_draws, np.random.default_rng(seed))
     for count, row in zip(counts, drawn.tolist(), strict=True):
         assert all(0 <= number < count for number in row)
         repeats = Counter(row).values()
@@ -62,7 +62,7 @@ def test_draws_differ_where_they_can(counts: list[int], n_draws: int, seed: int)
 
 
 def test_all_choices_are_equally_likely() -> None:
-    drawn = distinct_draws(np.full(20_000, 6), 3, np.random.default_rng(0))
+    drawn = _distinct_draws(np.full(20_000, 6), 3, np.random.default_rng(0))
     chosen = Counter(frozenset(row) for row in drawn.tolist())
     assert len(chosen) == 20
     assert max(chosen.values()) < 1.2 * min(chosen.values())
@@ -70,5 +70,5 @@ def test_all_choices_are_equally_likely() -> None:
 
 def test_no_draws_and_no_windows_are_no_trouble() -> None:
     rng = np.random.default_rng(0)
-    assert distinct_draws(np.array([3, 0]), 0, rng).shape == (2, 0)
-    assert distinct_draws(np.array([0]), 4, rng).tolist() == [[0, 0, 0, 0]]
+    assert _distinct_draws(np.array([3, 0]), 0, rng).shape == (2, 0)
+    assert _distinct_draws(np.array([0]), 4, rng).tolist() == [[0, 0, 0, 0]]

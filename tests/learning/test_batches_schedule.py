@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.learning.batches import EpochShape, balanced_epoch, ragged
+from signspot.learning.batches import _balanced_epoch, _EpochShape, _ragged
 
 
 def drawn_labels(n_passages: int, n_words: int, skew: float, seed: int) -> np.ndarray:
@@ -21,14 +21,14 @@ label_lists = st.builds(
 
 
 def epoch_of(labels: np.ndarray, batch_size: int, seed: int = 0) -> np.ndarray:
-    shape = EpochShape.of(labels, batch_size, balanced=True)
-    return balanced_epoch(labels, shape, np.random.default_rng(seed))
+    shape = _EpochShape.of(labels, batch_size, balanced=True)
+    return _balanced_epoch(labels, shape, np.random.default_rng(seed))
 
 
 def test_the_paper_has_611_steps_of_128_in_an_epoch() -> None:
     labels = np.arange(78_211) % 1064
-    assert EpochShape.of(labels, 128, balanced=True) == EpochShape(611, 128)
-    assert EpochShape.of(labels, 128, balanced=False) == EpochShape(611, 128)
+    assert _EpochShape.of(labels, 128, balanced=True) == _EpochShape(611, 128)
+    assert _EpochShape.of(labels, 128, balanced=False) == _EpochShape(611, 128)
 
 
 @given(label_lists, st.integers(1, 12), st.integers(0, 5))
@@ -99,7 +99,7 @@ def test_epochs_of_one_seed_are_the_same_and_of_two_seeds_are_not() -> None:
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 6)), max_size=12))
 def test_ragged_counts_up_from_every_start(parts: list[tuple[int, int]]) -> None:
     starts, lengths = (np.array([part[i] for part in parts], np.int64) for i in (0, 1))
-    assert ragged(starts, lengths).tolist() == [start + i for start, length in parts for i in range(length)]
+    assert _ragged(starts, lengths).tolist() == [start + i for start, length in parts for i in range(length)]
 
 
 def test_the_schedule_holds_at_the_size_of_the_paper() -> None:

@@ -14,7 +14,7 @@ from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
 from signspot.embedding.model import Reading
 from signspot.errors import InputError, VideoError
-from signspot.learning.clips import FrameCache, StoredRecordings, merged
+from signspot.learning.clips import FrameCache, _merged, _StoredRecordings
 from signspot.media.reader import VideoReader
 from tests.media.videos import Recipe, make_video, number_of
 
@@ -109,7 +109,7 @@ def test_a_video_too_long_for_one_sign_is_refused(video: Path, cache: FrameCache
 
 def test_recordings_are_opened_when_asked_for(video: Path, cache: FrameCache) -> None:
     stored = cache.frames_in(video, [FrameSpan(7, 9)])
-    recordings = StoredRecordings([stored] * 5000)  # more than a process may hold open
+    recordings = _StoredRecordings([stored] * 5000)  # more than a process may hold open
     for recording in recordings:
         assert recording.shape == (2, SIDE, SIDE, 3)
     with pytest.raises(ValueError, match="read-only"):
@@ -129,7 +129,7 @@ def test_frames_that_vanish_during_training_are_told(video: Path, cache: FrameCa
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 10)), max_size=8))
 def test_merged_spans_hold_the_same_frames_and_stand_apart(ends: list[tuple[int, int]]) -> None:
     spans = [FrameSpan(start, start + length) for start, length in ends]
-    joined = merged(spans)
+    joined = _merged(spans)
     assert {f for s in joined for f in range(s.start, s.stop)} == {f for s in spans for f in range(s.start, s.stop)}
     assert all(a.stop < b.start for a, b in pairwise(joined))
     assert all(len(span) for span in joined)

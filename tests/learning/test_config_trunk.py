@@ -7,7 +7,7 @@ import pytest
 from signspot.domain.tracks import FrameShape
 from signspot.errors import InputError
 from signspot.learning.config import TrunkRunConfig, as_toml, read_config
-from signspot.learning.trunk import stages_of
+from signspot.learning.trunk import _stages_of
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs" / "trunk").glob("*.toml"))
 
@@ -29,7 +29,7 @@ def test_the_defaults_are_the_settings_of_the_paper() -> None:
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_shipped_config_loads_and_says_only_what_differs(path: Path, tmp_path: Path) -> None:
     config = config_of(path)
-    assert stages_of(config)
+    assert _stages_of(config)
     assert path.read_text().startswith("# ")
     whole = tmp_path / "whole.toml"
     whole.write_text(as_toml(config))
@@ -83,12 +83,12 @@ def test_impossible_options_are_refused_in_one_line(line: str, words: str, tmp_p
 
 def test_a_run_without_epochs_is_refused() -> None:
     with pytest.raises(InputError, match="no stage has any epochs"):
-        stages_of(TrunkRunConfig(stage1_epochs=0, stage2_epochs=0))
+        _stages_of(TrunkRunConfig(stage1_epochs=0, stage2_epochs=0))
 
 
 def test_each_kind_of_trunk_has_its_stages() -> None:
     def names(config: TrunkRunConfig) -> list[str]:
-        return [stage.name for stage in stages_of(config)]
+        return [stage.name for stage in _stages_of(config)]
 
     assert names(TrunkRunConfig()) == ["stage 1", "stage 2"]
     assert names(TrunkRunConfig(sources="continuous")) == ["stage 1"]

@@ -17,7 +17,7 @@ from torch import Tensor
 from signspot.errors import EnvironmentProblem, InputError
 from signspot.learning.batches import Minibatch
 from signspot.learning.config import EmbeddingConfig
-from signspot.learning.head import BatchStream, Controls, HeadProgress, new_head, score_head, train_head
+from signspot.learning.head import Controls, HeadProgress, _BatchStream, new_head, score_head, train_head
 from signspot.learning.losses import step_generator
 from signspot.learning.runs import Interrupted, RunFolder, load_state, results_of
 from signspot.models.head import Head
@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 class SomeBatches:
     """Minibatches of a setup, changed or counted on their way."""
 
-    inner: BatchStream
+    inner: _BatchStream
     last: Minibatch
 
     @property

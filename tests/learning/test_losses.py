@@ -13,16 +13,16 @@ from torch import Tensor
 
 from signspot.learning.batches import BACKGROUND, Minibatch
 from signspot.learning.losses import (
-    ANCHORS,
+    _ANCHORS,
     Anchor,
     Formulation,
     Paper,
     Released,
+    _draw_positives,
+    _foreground_only,
+    _watch_lookup,
     classification,
-    draw_positives,
-    foreground_only,
     infonce,
-    watch_lookup,
     watch_read_lookup,
 )
 from signspot.models.head import unit_rows
@@ -30,7 +30,7 @@ from tests.learning.minibatches import FRIEND, LANGUAGE, cosines, figure, miniba
 
 PAPERS = st.builds(
     Paper,
-    anchors=st.lists(st.sampled_from(ANCHORS), min_size=1, unique=True).map(tuple),
+    anchors=st.lists(st.sampled_from(_ANCHORS), min_size=1, unique=True).map(tuple),
     segment_background=st.sampled_from(["each-segment", "each-word"]),
     average=st.sampled_from(["bags", "anchors"]),
     repeats=st.sampled_from(["rows", "entries"]),
@@ -47,7 +47,7 @@ LOSSES: dict[str, Callable[[Minibatch], Tensor]] = {
     "each word": lambda batch: watch_read_lookup(batch, Paper(segment_background="each-word", average="anchors")),
     "released": lambda batch: watch_read_lookup(batch, "released"),
     "released, both": lambda batch: watch_read_lookup(batch, Released(cross_item="both", same_subtitle="neither")),
-    "watch-lookup": watch_lookup,
+    "watch-lookup": _watch_lookup,
     "infonce": lambda batch: infonce(batch, torch.Generator().manual_seed(3)),
 }
 
@@ -108,8 +108,8 @@ def test_watch_lookup_is_the_loss_of_the_foreground_alone(
     anchors: tuple[Anchor, ...] = ("segment-foreground", "dictionary-foreground")
     chosen = {"both": anchors, "segment": anchors[:1], "dictionary": anchors[1:]}[side]
     assert_same_loss(
-        lambda b: watch_lookup(b, "paper", temperature, side, discard),  # type: ignore[arg-type]
-        lambda b: reference(foreground_only(b), Paper(anchors=chosen), temperature, discard),
+        lambda b: _watch_lookup(b, "paper", temperature, side, discard),  # type: ignore[arg-type]
+        lambda b: reference(_foreground_only(b), Paper(anchors=chosen), temperature, discard),
         batch,
     )
 
@@ -119,8 +119,8 @@ def test_infonce_is_the_loss_of_its_masks(
     batch: Minibatch, seed: int, temperature: float, discard: Tensor | None
 ) -> None:
     def masks(batch: Minibatch) -> Tensor:
-        batch = foreground_only(batch)
-        bags = infonce_bags(batch, draw_positives(batch, torch.Generator().manual_seed(seed)), discard)
+        batch = _foreground_only(batch)
+        bags = infonce_bags(batch, _draw_positives(batch, torch.Generator().manual_seed(seed)), discard)
         terms = mil_nce(cosines(batch), bags, temperature)
         return terms.mean() if len(terms) else cosines(batch).sum() * 0.0
 
@@ -328,7 +328,7 @@ def test_a_step_can_be_repeated_bit_by_bit(name: str) -> None:
 def test_every_entry_of_the_word_is_drawn_about_as_often() -> None:
     batch = figure()
     random = torch.Generator().manual_seed(0)
-    drawn = torch.stack([draw_positives(batch, random) for _ in range(1000)])
+    drawn = torch.stack([_draw_positives(batch, random) for _ in range(1000)])
     assert (drawn[:, [1, 2, 4, 5]] == -1).all()  # unlabelled segments draw nothing
     for segment, rows in ((0, (0, 1)), (3, (5, 6))):
         counts = torch.bincount(drawn[:, segment], minlength=9)
@@ -337,7 +337,7 @@ def test_every_entry_of_the_word_is_drawn_about_as_often() -> None:
 
 
 def test_the_same_generator_draws_the_same() -> None:
-    first, second = (draw_positives(large_batch(), torch.Generator().manual_seed(7)) for _ in range(2))
+    first, second = (_draw_positives(large_batch(), torch.Generator().manual_seed(7)) for _ in range(2))
     assert torch.equal(first, second)
 
 
@@ -390,6 +390,6 @@ def test_an_unknown_formulation_is_refused() -> None:
 
 def test_the_anchors_of_the_released_loss_cannot_be_separated() -> None:
     with pytest.raises(ValueError, match="cannot be separated"):
-        watch_lookup(figure(), "released", 0.07, "segment")
+        _watch_lookup(figure(), "released", 0.07, "segment")
     with pytest.raises(ValueError, match="not 'left'"):
-        watch_lookup(figure(), "paper", 0.07, "left")  # type: ignore[arg-type]
+        _watch_lookup(figure(), "paper", 0.07, "left")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.words import Synonyms, Word
 from signspot.errors import FormatError, InputError, OutputExists, SignspotError
-from signspot.learning.material import Material, read_material, read_synonyms, write_material, write_synonyms
+from signspot.learning.material import Material, _write_synonyms, read_material, read_synonyms, write_material
 from tests.learning.problems import Sizes, random_material
 
 
@@ -157,7 +157,7 @@ def test_synonyms_are_kept_with_the_material(folder: Path, material: Material) -
     assert read_synonyms(folder, "sign") == pairs
     with pytest.raises(FormatError, match="was made without english synonyms: make it again with WordNet's files"):
         read_synonyms(folder, "english")
-    write_synonyms(pairs, folder, "english")
+    _write_synonyms(pairs, folder, "english")
     assert read_synonyms(folder, "english") == pairs
     read_material(folder)
     write_material(material, folder, overwrite=True)
@@ -166,7 +166,7 @@ def test_synonyms_are_kept_with_the_material(folder: Path, material: Material) -
 
 @pytest.mark.parametrize("pairs", [3, [["a"]], [["a", "b", "c"]], [["a", 1]], [["a", ""]], ["ab"]])
 def test_damaged_synonyms_are_refused(tmp_path: Path, pairs: object) -> None:
-    write_synonyms(Synonyms.of([(Word("a"), Word("b"))]), tmp_path, "sign")
+    _write_synonyms(Synonyms.of([(Word("a"), Word("b"))]), tmp_path, "sign")
     path = tmp_path / "synonyms-sign.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pairs": pairs}))
     with pytest.raises(FormatError, match=r"is not a pair of words|is not a list"):

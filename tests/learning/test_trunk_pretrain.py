@@ -21,7 +21,7 @@ from signspot.learning import trunk as pretrain
 from signspot.learning.clips import FrameCache, RecordedClips, dictionary_clips
 from signspot.learning.config import TrunkRunConfig
 from signspot.learning.runs import Interrupted, RunFolder, load_state, save_state
-from signspot.learning.trunk import ClipTest, Learner, TrunkControls, TrunkData, TrunkEpoch, TrunkProgress
+from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, TrunkProgress, _Learner, _TrunkEpoch
 from signspot.models.checkpoints import build_trunk, load_checkpoint
 from signspot.models.embedders import DICTIONARY, embedder_from_checkpoint
 from tests.learning.signs import WORDS, moving_hand, signing_hand, whole_clips
@@ -37,8 +37,8 @@ def signs(make: Callable[..., np.ndarray], n: int, n_words: int, seed: int) -> R
     return whole_clips([make(label, rng) for label in labels], labels)
 
 
-def learned(config: TrunkRunConfig, data: TrunkData, folder: Path) -> list[TrunkEpoch]:
-    epochs: list[TrunkEpoch] = []
+def learned(config: TrunkRunConfig, data: TrunkData, folder: Path) -> list[_TrunkEpoch]:
+    epochs: list[_TrunkEpoch] = []
 
     def note(moment: TrunkProgress) -> None:
         if moment.finished is not None:
@@ -132,7 +132,7 @@ def interrupts_once(made: Callable[..., object], call: int) -> Callable[..., obj
 
 @pytest.mark.parametrize(
     ("where", "name", "call"),
-    [(Learner, "forward", 2), (Learner, "forward", 8), (torch.optim.SGD, "step", 5), (pretrain, "accuracy_of", 1)],
+    [(_Learner, "forward", 2), (_Learner, "forward", 8), (torch.optim.SGD, "step", 5), (pretrain, "accuracy_of", 1)],
     ids=["in a step", "in a later stage", "between weights", "while it is tested"],
 )
 def test_a_run_interrupted_anywhere_continues_to_the_same_bits(

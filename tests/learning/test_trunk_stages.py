@@ -11,17 +11,17 @@ from signspot.learning.clips import ClipPlace, RecordedClips
 from signspot.learning.config import TrunkRunConfig
 from signspot.learning.trunk import (
     ClipTest,
-    PoseRegressor,
     TrunkData,
-    batches_of,
-    new_trunk,
-    pose_loss,
-    pose_target,
-    refuse_unusable_tests,
-    stages_of,
-    start_from,
-    trunk_for,
-    trunk_output,
+    _batches_of,
+    _new_trunk,
+    _pose_loss,
+    _pose_target,
+    _PoseRegressor,
+    _refuse_unusable_tests,
+    _stages_of,
+    _start_from,
+    _trunk_for,
+    _trunk_output,
 )
 from signspot.models.checkpoints import Checkpoint, ModelCard, describe, state_of
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
@@ -35,7 +35,7 @@ SMALL = TrunkRunConfig(width=0.125, side=32, crop=32, batch_size=2)
 
 def used_trunk(config: TrunkRunConfig = SMALL, classes: int = 3) -> InceptionTrunk:
     """A trunk whose batch norms are far from their beginning."""
-    trunk = new_trunk(config, classes)
+    trunk = _new_trunk(config, classes)
     assert isinstance(trunk, InceptionTrunk)
     for module in trunk.modules():
         if isinstance(module, nn.BatchNorm3d):
@@ -54,7 +54,7 @@ def batch_norms(trunk: nn.Module) -> list[nn.BatchNorm3d]:
 def test_the_joint_stage_begins_with_every_batch_norm_reset_and_nothing_else_changed() -> None:
     trunk = used_trunk()
     before = {name: tensor.clone() for name, tensor in trunk.state_dict().items()}
-    after = trunk_for(stages_of(SMALL)[1], SMALL, trunk)
+    after = _trunk_for(_stages_of(SMALL)[1], SMALL, trunk)
     norms = batch_norms(after)
     assert len(norms) > 50
     for norm in norms:
@@ -70,29 +70,29 @@ def test_without_re_initialisation_the_joint_stage_begins_where_the_first_ended(
     config = TrunkRunConfig(width=0.125, reinitialise_batch_norm=False)
     trunk = used_trunk()
     before = {name: tensor.clone() for name, tensor in trunk.state_dict().items()}
-    after = trunk_for(stages_of(config)[1], config, trunk).state_dict()
+    after = _trunk_for(_stages_of(config)[1], config, trunk).state_dict()
     assert all(torch.equal(after[name], before[name]) for name in before)
 
 
 def test_domain_specific_batch_norm_begins_as_copies_and_says_the_same() -> None:
     config = TrunkRunConfig(width=0.125, reinitialise_batch_norm=False, domain_specific_batch_norm=True)
     trunk = used_trunk().eval()
-    both = trunk_for(stages_of(config)[1], config, trunk).eval()
+    both = _trunk_for(_stages_of(config)[1], config, trunk).eval()
     assert len(batch_norms(both)) == 2 * len(batch_norms(trunk))
     clips = torch.rand(3, 3, 16, 32, 32) - 0.5
     expected = trunk(clips).embedding
-    assert torch.allclose(trunk_output(both, clips, torch.tensor([1, 0, 1])).embedding, expected, atol=1e-5)
+    assert torch.allclose(_trunk_output(both, clips, torch.tensor([1, 0, 1])).embedding, expected, atol=1e-5)
 
 
 def test_each_domain_is_normalised_by_its_own_set_and_rows_keep_their_order() -> None:
     config = TrunkRunConfig(width=0.125, reinitialise_batch_norm=False, domain_specific_batch_norm=True)
-    both = trunk_for(stages_of(config)[1], config, used_trunk()).eval()
+    both = _trunk_for(_stages_of(config)[1], config, used_trunk()).eval()
     for name, tensor in both.state_dict().items():
         if ".bn.1." in name and tensor.is_floating_point():
             tensor *= 1.5
     clips = torch.rand(4, 3, 16, 32, 32) - 0.5
     domains = torch.tensor([1, 0, 0, 1])
-    got = trunk_output(both, clips, domains)
+    got = _trunk_output(both, clips, domains)
     for row, domain in enumerate(domains.tolist()):
         expected = both(clips[row : row + 1], domain)
         assert torch.allclose(got.embedding[row], expected.embedding[0], atol=1e-5)
@@ -105,9 +105,9 @@ def test_a_trunk_starts_from_a_model_and_keeps_a_classifier_of_the_same_words() 
     card = ModelCard(name="old", architecture="i3d", config=describe(model))  # type: ignore[arg-type]
     checkpoint = Checkpoint(card, state_of(model))  # type: ignore[arg-type]
     for classes in (3, 5):
-        trunk = new_trunk(SMALL, classes)
+        trunk = _new_trunk(SMALL, classes)
         fresh = trunk.logits.conv3d.weight.clone()  # type: ignore[union-attr]
-        start_from(trunk, checkpoint, "i3d")
+        _start_from(trunk, checkpoint, "i3d")
         state = trunk.state_dict()
         own = [name for name in state if not name.startswith("logits.")]
         assert all(torch.equal(state[name], model.state_dict()[name]) for name in own)
@@ -120,7 +120,7 @@ def test_a_model_of_another_shape_is_refused(config: TrunkRunConfig) -> None:
     model = used_trunk()
     checkpoint = Checkpoint(ModelCard(name="old", architecture="i3d"), state_of(model))  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"old: is no .* like the one to train"):
-        start_from(new_trunk(config, 3), checkpoint, config.architecture)
+        _start_from(_new_trunk(config, 3), checkpoint, config.architecture)
 
 
 def source(confidences: list[float], labels: list[int] | None = None) -> RecordedClips:
@@ -135,7 +135,7 @@ def source(confidences: list[float], labels: list[int] | None = None) -> Recorde
 
 def test_stages_take_annotations_as_sure_as_the_paper_asks() -> None:
     data = TrunkData(vocabulary=WORDS, continuous=source([0.49, 0.5, 0.79, 0.8, 1.0]), dictionary=source([1.0, 0.1]))
-    first, second = (batches_of(stage, SMALL, data) for stage in stages_of(SMALL))
+    first, second = (_batches_of(stage, SMALL, data) for stage in _stages_of(SMALL))
     in_first = {name for step in range(20) for name in first.batch(step).names}
     assert in_first == {"clip 1", "clip 2", "clip 3", "clip 4"}
     seen_names: dict[int, set[str]] = {CONTINUOUS: set(), DICTIONARY: set()}
@@ -157,14 +157,14 @@ def test_stages_take_annotations_as_sure_as_the_paper_asks() -> None:
 )
 def test_a_stage_without_what_it_needs_is_refused(data: TrunkData, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        batches_of(stages_of(SMALL)[0], SMALL, data)
+        _batches_of(_stages_of(SMALL)[0], SMALL, data)
 
 
 def test_clips_that_do_not_fit_the_network_are_refused_before_anything_is_learned() -> None:
     data = TrunkData(vocabulary=WORDS, continuous=source([1.0]))
     for config in (TrunkRunConfig(width=0.125, side=64, crop=64), TrunkRunConfig(architecture="landmark")):
         with pytest.raises(InputError, match="stage 1: the clips do not fit the network"):
-            batches_of(stages_of(config)[0], config, data)
+            _batches_of(_stages_of(config)[0], config, data)
 
 
 @pytest.mark.parametrize(
@@ -172,34 +172,34 @@ def test_clips_that_do_not_fit_the_network_are_refused_before_anything_is_learne
 )
 def test_unusable_test_sets_are_refused(tested: RecordedClips, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        refuse_unusable_tests(TrunkData(vocabulary=WORDS, tests=(ClipTest("new", tested),)))
+        _refuse_unusable_tests(TrunkData(vocabulary=WORDS, tests=(ClipTest("new", tested),)))
 
 
 def test_pose_distillation_needs_landmarks() -> None:
     config = TrunkRunConfig(width=0.125, side=32, crop=32, pose_epochs=1)
     with pytest.raises(InputError, match="needs the landmarks of the annotated clips"):
-        batches_of(stages_of(config)[0], config, TrunkData(vocabulary=WORDS, continuous=source([1.0])))
+        _batches_of(_stages_of(config)[0], config, TrunkData(vocabulary=WORDS, continuous=source([1.0])))
 
 
 def test_the_target_of_pose_distillation_moves_with_the_mirror_only() -> None:
     points = signing(2)
-    places, found = pose_target(points)
-    elsewhere, found_there = pose_target(moved(points, scale=0.5, right=0.2, down=-0.1))
+    places, found = _pose_target(points)
+    elsewhere, found_there = _pose_target(moved(points, scale=0.5, right=0.2, down=-0.1))
     assert torch.allclose(places, elsewhere, atol=1e-4)
     assert torch.equal(found, found_there)
-    flipped, _ = pose_target(mirrored(points))
+    flipped, _ = _pose_target(mirrored(points))
     left, right = slice(25, 46), slice(46, 67)
     assert torch.allclose(flipped[:, :, left, 0], -places[:, :, right, 0], atol=1e-4)
 
 
 def test_only_detected_points_count_in_the_loss_of_pose_distillation() -> None:
-    places, found = pose_target(signing(3))
-    guess = PoseRegressor(8)(torch.rand(3, 8)).detach()
+    places, found = _pose_target(signing(3))
+    guess = _PoseRegressor(8)(torch.rand(3, 8)).detach()
     total = n = 0.0
     for b, t, p in np.ndindex(*found.shape):
         if found[b, t, p]:
             total += float((guess[b, t, p] - places[b, t, p]).abs().sum())
             n += 2
-    assert float(pose_loss(guess, places, found)) == pytest.approx(total / n, rel=1e-4)
-    nobody = pose_target(torch.zeros(3, 16, 258))
-    assert float(pose_loss(guess, *nobody)) == 0
+    assert float(_pose_loss(guess, places, found)) == pytest.approx(total / n, rel=1e-4)
+    nobody = _pose_target(torch.zeros(3, 16, 258))
+    assert float(_pose_loss(guess, *nobody)) == 0

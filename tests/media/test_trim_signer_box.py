@@ -8,7 +8,7 @@ from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import Pixels
 from signspot.media.trim import _box_of_motion, _MotionEnergy
 from signspot.world.people import Appearance
-from signspot.world.render import Placement, Studio, render_frames
+from signspot.world.render import Studio, _Placement, render_frames
 from tests.world.figures import signed_clip
 
 LOOK = Appearance(skin=(230, 185, 150), hair=(50, 35, 25), top=(30, 40, 70), background=(150, 170, 190))
@@ -53,7 +53,7 @@ def test_the_box_of_motion_lies_around_what_moves() -> None:
 
 def test_the_box_of_motion_holds_the_hands_of_a_drawn_signer() -> None:
     points = signed_clip(np.random.default_rng(2)).points
-    placement = Placement(0.45, 0.4, 0.55)
+    placement = _Placement(0.45, 0.4, 0.55)
     scene = Studio(LOOK.background, placement)
     frames = render_frames(points, np.zeros(len(points), np.float32), LOOK, scene, side=128)
     box = in_pixels(_box_of_motion(_MotionEnergy.of(frames)), 128, 128)

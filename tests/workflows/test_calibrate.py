@@ -22,11 +22,11 @@ from signspot.workflows.calibrate import (
     CalibrationReport,
     Examples,
     LabelledVideo,
+    _plot_held_out,
     cohort_of,
     fit_of,
     fitted,
     held_out,
-    plot_held_out,
     searched_examples,
 )
 from signspot.workflows.spot import Query
@@ -159,11 +159,11 @@ def test_false_alarms_of_held_out_videos_are_those_a_slow_count_gives(
 
 
 def test_promises_are_drawn_where_something_was_held_out(report: CalibrationReport, tmp_path: Path) -> None:
-    plot_held_out(report, tmp_path / "held.png")
+    _plot_held_out(report, tmp_path / "held.png")
     assert (tmp_path / "held.png").read_bytes()[:4] == b"\x89PNG"
     alone = replace(report, held_out=None, held_out_read=None)
     with pytest.raises(InputError, match="nothing can be held out"):
-        plot_held_out(alone, tmp_path / "alone.png")
+        _plot_held_out(alone, tmp_path / "alone.png")
 
 
 def test_pools_are_drawn_only_where_there_is_enough_to_pool(query: Query, videos: list[LabelledVideo]) -> None:

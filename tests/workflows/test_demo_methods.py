@@ -13,7 +13,7 @@ from signspot.learning.material import Material, WordSplit
 from signspot.models.checkpoints import Checkpoint, ModelCard, describe, state_of
 from signspot.models.i3d import I3D, I3DConfig
 from signspot.workflows import demo as demo_methods
-from signspot.workflows.demo import METHODS, Experiment, TrainedMethod, compare_methods, table_of, threshold_of
+from signspot.workflows.demo import _METHODS, _compare_methods, _Experiment, _table_of, _threshold_of, _TrainedMethod
 from tests.learning.planted import World, planted
 
 WORLD = World(n_words=30, n_annotated=20)
@@ -24,7 +24,7 @@ def wide(vectors: FloatArray, dim: int) -> FloatArray:
     return np.pad(vectors, ((0, 0), (0, dim - vectors.shape[1])))
 
 
-def experiment(seed: int, *, epochs: int = 12, labels_of_test_words: int = 0) -> Experiment:
+def experiment(seed: int, *, epochs: int = 12, labels_of_test_words: int = 0) -> _Experiment:
     """A planted world; the first training passages may carry labels of test words, which nobody may learn from."""
     trunk = I3D(I3DConfig(classes=3, width=0.0625))
     card = ModelCard(name="t", architecture="i3d", config=describe(trunk), preprocessing={"side": 36, "crop": 32})
@@ -32,7 +32,7 @@ def experiment(seed: int, *, epochs: int = 12, labels_of_test_words: int = 0) ->
     label = train.passages.label.copy()
     label[:labels_of_test_words] = WORLD.n_words - 1
     split = WordSplit(WORLD.annotated, WORLD.unannotated, 0, "by hand")
-    return Experiment(
+    return _Experiment(
         train=replace(train, passages=replace(train.passages, label=label)),
         test=test,
         split=split,
@@ -56,8 +56,8 @@ class Margin:
     full_dictionary: float
 
     @classmethod
-    def of(cls, trained: tuple[TrainedMethod, ...]) -> Margin:
-        scores = {row.name: row.mean_ap for row in table_of(trained)}
+    def of(cls, trained: tuple[_TrainedMethod, ...]) -> Margin:
+        scores = {row.name: row.mean_ap for row in _table_of(trained)}
         return cls(scores["chance"], scores["watch-lookup"], scores["full-dictionary"])
 
 
@@ -66,29 +66,29 @@ def quiet(step: str, done: float, total: float | None) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainedMethod, ...]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[_TrainedMethod, ...]:
     torch.set_num_threads(1)
-    return compare_methods(experiment(0), tmp_path_factory.mktemp("heads"), Reading(progress=quiet))
+    return _compare_methods(experiment(0), tmp_path_factory.mktemp("heads"), Reading(progress=quiet))
 
 
-def test_reading_finds_words_that_were_never_annotated(trained: tuple[TrainedMethod, ...]) -> None:
-    chance, *methods = table_of(trained)
+def test_reading_finds_words_that_were_never_annotated(trained: tuple[_TrainedMethod, ...]) -> None:
+    chance, *methods = _table_of(trained)
     scores = {row.name: row.mean_ap for row in methods}
-    assert list(scores) == [method.name for method in METHODS]
+    assert list(scores) == [method.name for method in _METHODS]
     assert scores["full-dictionary"] > 3 * chance.mean_ap
     assert scores["full-dictionary"] > scores["trunk alone"]
     assert chance.is_chance and 0 < chance.mean_ap < 0.2
 
 
 @pytest.fixture(scope="module")
-def margins(trained: tuple[TrainedMethod, ...], tmp_path_factory: pytest.TempPathFactory) -> list[Margin]:
+def margins(trained: tuple[_TrainedMethod, ...], tmp_path_factory: pytest.TempPathFactory) -> list[Margin]:
     """Of three seeds, each with a planted world, weights and minibatches of its own."""
     found = [Margin.of(trained)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demo_methods, "METHODS", (METHODS[2], METHODS[-1]))
+        patch.setattr(demo_methods, "_METHODS", (_METHODS[2], _METHODS[-1]))
         for seed in (1, 2):
             found.append(
-                Margin.of(compare_methods(experiment(seed), tmp_path_factory.mktemp("heads"), Reading(progress=quiet)))
+                Margin.of(_compare_methods(experiment(seed), tmp_path_factory.mktemp("heads"), Reading(progress=quiet)))
             )
     return found
 
@@ -99,7 +99,7 @@ def test_reading_every_word_clearly_beats_chance_and_watching_for_every_seed(mar
         assert margin.full_dictionary > 1.2 * margin.watch_lookup, margins
 
 
-def test_a_learned_model_gives_the_scores_of_the_table_when_it_is_loaded(trained: tuple[TrainedMethod, ...]) -> None:
+def test_a_learned_model_gives_the_scores_of_the_table_when_it_is_loaded(trained: tuple[_TrainedMethod, ...]) -> None:
     for one in trained:
         assert (one.path is None) == (one.method.loss is None)
         rows = np.random.default_rng(0).random((5, one.model.network.trunk_dim), np.float32)
@@ -129,8 +129,8 @@ def test_labels_of_test_words_change_nothing(tmp_path: Path) -> None:
     absent = replace(labelled, train=replace(labelled.train, passages=without))
     rows = np.random.default_rng(0).random((5, labelled.train.entry_vectors.shape[1]), np.float32)
     for one, other in zip(
-        compare_methods(labelled, tmp_path / "a", Reading()),
-        compare_methods(absent, tmp_path / "b", Reading()),
+        _compare_methods(labelled, tmp_path / "a", Reading()),
+        _compare_methods(absent, tmp_path / "b", Reading()),
         strict=True,
     ):
         np.testing.assert_array_equal(one.model.network.head_vectors(rows), other.model.network.head_vectors(rows))
@@ -163,5 +163,5 @@ def test_one_absent_word_in_five_passes_the_threshold() -> None:
             if number not in train.passages.words[first:last]:
                 entries = model.head_vectors(train.entry_vectors[train.entry_word == number])
                 peaks.append(max(float(window @ entry) for window in windows for entry in entries))
-    found = threshold_of(model, room)  # type: ignore[arg-type]
+    found = _threshold_of(model, room)  # type: ignore[arg-type]
     assert sum(peak > found for peak in peaks) / len(peaks) == pytest.approx(0.2, abs=0.01)

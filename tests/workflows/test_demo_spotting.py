@@ -9,7 +9,7 @@ from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.domain.words import Word
 from signspot.stores.corpus import SignedSign
-from signspot.workflows.demo import signed_mentions
+from signspot.workflows.demo import _signed_mentions
 
 N_FRAMES = 200
 APPLE = Word("apple")
@@ -35,7 +35,7 @@ def signed(start: int, word: str = "apple") -> SignedSign:
 @pytest.mark.parametrize(("peak", "is_found"), [(50, True), (44, True), (34, False), (65, False), (75, False)], ids=str)
 def test_a_mention_is_found_if_the_best_window_shows_a_part_of_the_sign(peak: int, is_found: bool) -> None:
     """The sign takes frames 50 to 59; a window the 16 from its start. A window without any of them shows none."""
-    (mention,) = signed_mentions(answer(peak, (20, 120)), [signed(50)])
+    (mention,) = _signed_mentions(answer(peak, (20, 120)), [signed(50)])
     assert mention.is_found is (set(range(peak, peak + 16)) & set(range(50, 60)) != set())
     assert mention.is_found is is_found
     assert (mention.taken, mention.entry.entry_id) == (FrameSpan(peak, peak + 16), "apple_2")
@@ -44,7 +44,7 @@ def test_a_mention_is_found_if_the_best_window_shows_a_part_of_the_sign(peak: in
 
 def test_only_words_that_are_signed_where_they_are_mentioned_count() -> None:
     found = answer(50, (20, 80), (100, 180))
-    assert signed_mentions(found, []) == ()
-    assert signed_mentions(found, [signed(50, "tree"), signed(85)]) == ()
-    assert [mention.span_ms.start for mention in signed_mentions(found, [signed(30), signed(120)])] == [800, 4000]
-    assert signed_mentions(answer(50, (0, 30)), [signed(25)]) == (), "a sign that lasts beyond the stretch"
+    assert _signed_mentions(found, []) == ()
+    assert _signed_mentions(found, [signed(50, "tree"), signed(85)]) == ()
+    assert [mention.span_ms.start for mention in _signed_mentions(found, [signed(30), signed(120)])] == [800, 4000]
+    assert _signed_mentions(answer(50, (0, 30)), [signed(25)]) == (), "a sign that lasts beyond the stretch"

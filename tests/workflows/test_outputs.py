@@ -19,7 +19,7 @@ from signspot.errors import FormatError, InputError, OutputExists
 from signspot.formats.challenge import read_challenge
 from signspot.formats.elan.edit import read_eaf
 from signspot.stores.spottings import read_spottings, write_spottings
-from signspot.workflows.outputs import ExportRequest, Output, WhyRequest, export, read_results, why, write_answer
+from signspot.workflows.outputs import ExportRequest, Output, WhyRequest, _read_results, export, why, write_answer
 
 
 def spotting(video: str, start: int, word: str = "apple", source: str = "lookup") -> Spotting:
@@ -54,7 +54,7 @@ def test_the_name_of_a_file_says_how_an_answer_is_written(tmp_path: Path) -> Non
     answer = VideoAnswer(video_id="a", words=words, duration_ms=800, threshold=0.5)
     for name in ("found.csv", "found.jsonl", "found.parquet", "found.via.json"):
         assert write_answer(answer, str(tmp_path / name), video=str(video)) == ()
-        assert [one.span_ms for one in read_results(tmp_path / name)] == [RESULTS[0].span_ms]
+        assert [one.span_ms for one in _read_results(tmp_path / name)] == [RESULTS[0].span_ms]
     write_answer(answer, tmp_path / "found.eaf", video=video)
     tiers = {tier.tier_id: tier for tier in read_eaf(tmp_path / "found.eaf").tiers}
     assert [one.value for one in tiers["signspot"].annotations] == ["apple"]
@@ -78,7 +78,7 @@ def test_results_survive_any_chain_of_tables(tmp_path: Path, chain: list[Output]
         target = tmp_path / f"{number}{kind.value.ending}"
         export(ExportRequest(results=path, targets={kind: target}, overwrite=True))
         path = target
-    assert tuple(read_results(path)) == RESULTS
+    assert tuple(_read_results(path)) == RESULTS
 
 
 def test_files_of_several_videos_go_into_a_folder_and_of_one_video_into_a_file(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_via_project_comes_back_with_its_signs_and_times(tmp_path: Path) -> No
     for name in ("a", "b"):
         (tmp_path / f"{name}.mp4").write_bytes(b"x")
     export(request(saved(tmp_path / "r.csv"), Output.VIA, tmp_path / "p.json", videos=tmp_path))
-    back = list(read_results(tmp_path / "p.json"))
+    back = list(_read_results(tmp_path / "p.json"))
     assert [(s.video_id, s.word, s.span_ms) for s in back] == [(s.video_id, s.word, s.span_ms) for s in RESULTS]
     assert {s.provenance.source for s in back} == {"lookup"}
     export(request(tmp_path / "p.json", Output.CSV, tmp_path / "again.csv"))
@@ -117,7 +117,7 @@ def test_a_via_project_tells_videos_of_one_stem_apart(tmp_path: Path) -> None:
     found = [replace(RESULTS[0], video_id=name) for name in ("a.mov", "a.mp4")]
     write_spottings(found, tmp_path / "r.csv")
     export(request(tmp_path / "r.csv", Output.VIA, tmp_path / "p.json", videos=tmp_path))
-    assert {one.video_id for one in read_results(tmp_path / "p.json")} == {"a.mov", "a.mp4"}
+    assert {one.video_id for one in _read_results(tmp_path / "p.json")} == {"a.mov", "a.mp4"}
 
 
 def test_the_challenge_numbers_words_by_the_lines_of_a_file_or_by_the_alphabet(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from signspot.domain.words import Synonyms
 from signspot.errors import InputError, OutputExists
 from signspot.learning.config import as_toml
 from signspot.learning.head import Controls
-from signspot.learning.material import Material, WordSplit, write_material, write_split, write_synonyms
+from signspot.learning.material import Material, WordSplit, _write_synonyms, write_material, write_split
 from signspot.learning.runs import Interrupted
 from signspot.models.checkpoints import ModelCard, load_checkpoint, save_checkpoint
 from signspot.models.embedders import embedder_from_checkpoint
@@ -92,7 +92,7 @@ def test_synonyms_of_the_material_change_what_is_learned(request_: EmbeddingRun,
     with pytest.raises(InputError, match="made without sign synonyms"):
         train_embedding(replace(request_, changes=("synonyms=sign",)))
     words = WORLD.vocabulary.words
-    write_synonyms(Synonyms.of(zip(words[:8], words[8:], strict=True)), request_.data, "sign")
+    _write_synonyms(Synonyms.of(zip(words[:8], words[8:], strict=True)), request_.data, "sign")
     train_embedding(request_)
     train_embedding(replace(request_, out=tmp_path / "sign", changes=("synonyms=sign",)))
     kept, discarded = (load_file(out / "last.safetensors") for out in (request_.out, tmp_path / "sign"))

@@ -6,12 +6,12 @@ import pytest
 from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
 from signspot.text.words import find_words
-from signspot.world.lexicon import Lemma, Pool, _past, _plain_lemmas, _with_s, draw_sentence, english_lemmas, plural
+from signspot.world.lexicon import Lemma, Pool, _past, _plain_lemmas, _plural, _with_s, draw_sentence, english_lemmas
 from signspot.world.settings import chance
 
 
 def written_forms(lemma: Lemma) -> list[str]:
-    inflect = {"noun": (str, plural), "verb": (str, _with_s, _past), "adjective": (str,)}[lemma.kind]
+    inflect = {"noun": (str, _plural), "verb": (str, _with_s, _past), "adjective": (str,)}[lemma.kind]
     return [form(lemma.word).replace("-", " ") for form in inflect]
 
 

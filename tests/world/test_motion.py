@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from signspot.domain.words import Word
-from signspot.world.lexicon import PATHS, Form, Hands, Stroke, _random_form
+from signspot.world.lexicon import PATHS, Form, Hands, _random_form, _Stroke
 from signspot.world.motion import Performance, _minimum_jerk, _path_offsets, mouthed, performed, strokes_of, timed
 from signspot.world.people import Signer, draw_signer
 from signspot.world.settings import Difficulty, chance
@@ -27,7 +27,7 @@ def wrists(performance: Performance) -> np.ndarray:
     return performance.points[:, :132].reshape(-1, 33, 4)[:, WRISTS, :2]
 
 
-def stroke(**changes: object) -> Stroke:
+def stroke(**changes: object) -> _Stroke:
     usual = {
         "shape": "flat",
         "final_shape": "flat",
@@ -39,7 +39,7 @@ def stroke(**changes: object) -> Stroke:
         "size": 2,
         "repetitions": 1,
     }
-    return Stroke(**(usual | changes))  # type: ignore[arg-type]
+    return _Stroke(**(usual | changes))  # type: ignore[arg-type]
 
 
 def test_a_reach_starts_and_ends_at_rest() -> None:

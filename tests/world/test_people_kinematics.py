@@ -5,7 +5,7 @@ import pytest
 
 from signspot.domain.tracks import Floats
 from signspot.world.lexicon import LOCATIONS, ORIENTATIONS, SHAPES
-from signspot.world.people import Camera, Carriage, Proportions, _arm_joints, _hand_points, landmarks, turned
+from signspot.world.people import Carriage, _arm_joints, _Camera, _hand_points, _Proportions, landmarks, turned
 from signspot.world.settings import chance
 
 BONES = [(0, 5), (0, 17), (5, 6), (6, 7), (7, 8), (9, 10), (13, 14), (17, 18), (19, 20), (1, 2), (2, 3), (3, 4)]
@@ -41,7 +41,7 @@ def test_bones_of_the_hand_keep_their_length_in_every_handshape_and_orientation(
 
 
 def test_arms_keep_their_length_and_bend_at_the_elbow() -> None:
-    body = Proportions()
+    body = _Proportions()
     shoulder, elbow, hand = _arm_joints(postures(200)[:, 0], body)
     assert np.linalg.norm(elbow - shoulder, axis=-1) == pytest.approx(body.upper_arm, abs=1e-9)
     assert np.linalg.norm(hand[:, 0] - elbow, axis=-1) == pytest.approx(body.forearm, abs=1e-6)
@@ -49,7 +49,7 @@ def test_arms_keep_their_length_and_bend_at_the_elbow() -> None:
 
 def test_the_palm_comes_to_its_place_where_the_arm_reaches() -> None:
     posture = postures(42)[:, 0]
-    *_, hand = _arm_joints(posture, Proportions())
+    *_, hand = _arm_joints(posture, _Proportions())
     palm = hand[:, [0, 5, 9, 13, 17]].mean(axis=1)
     in_space = np.array([list(LOCATIONS)[2 * i % len(LOCATIONS)].endswith("space") for i in range(42)])
     assert np.linalg.norm(palm - posture[:, :3], axis=-1)[in_space].max() < 0.12
@@ -70,7 +70,7 @@ def test_fingers_point_up_with_the_palm_to_the_camera_when_nothing_is_turned() -
 
 
 def test_the_layout_is_that_of_mediapipe() -> None:
-    points = landmarks(postures(60), still(60), Proportions(), Camera())
+    points = landmarks(postures(60), still(60), _Proportions(), _Camera())
     assert points.shape == (60, 258) and points.dtype == np.float32 and np.isfinite(points).all()
     pose = points[:, :132].reshape(60, 33, 4)
     left, right = points[:, 132:195].reshape(60, 21, 3), points[:, 195:].reshape(60, 21, 3)
@@ -83,8 +83,8 @@ def test_the_layout_is_that_of_mediapipe() -> None:
 
 def test_swapping_the_hands_gives_the_mirror_image() -> None:
     both = postures(50)
-    camera = Camera(centre=(0.5, 0.4))
-    one, other = (landmarks(p, still(50), Proportions(), camera) for p in (both, both[:, ::-1]))
+    camera = _Camera(centre=(0.5, 0.4))
+    one, other = (landmarks(p, still(50), _Proportions(), camera) for p in (both, both[:, ::-1]))
     left, right = one[:, 132:195].reshape(50, 21, 3), other[:, 195:].reshape(50, 21, 3)
     assert left * (-1, 1, 1) + (1, 0, 0) == pytest.approx(right, abs=1e-5)
 
@@ -94,5 +94,5 @@ def test_elbows_do_not_jump_when_the_hand_moves_a_little() -> None:
     posture = postures(400)[:, 0]
     nearby = posture.copy()
     nearby[:, :3] += rng.normal(0, 0.01, (400, 3))
-    elbows = [_arm_joints(p, Proportions())[1] for p in (posture, nearby)]
+    elbows = [_arm_joints(p, _Proportions())[1] for p in (posture, nearby)]
     assert np.linalg.norm(elbows[0] - elbows[1], axis=-1).max() < 0.15

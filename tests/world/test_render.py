@@ -10,7 +10,7 @@ import pytest
 
 from signspot.domain.tracks import Pixels
 from signspot.world.people import Appearance
-from signspot.world.render import Broadcast, Placement, Scene, Studio, render_frames
+from signspot.world.render import Broadcast, Scene, Studio, _Placement, render_frames
 from tests.world.figures import HANDSHAPES, Hand, landmarks, signed_clip
 
 LOOK = Appearance(skin=(230, 185, 150), hair=(50, 35, 25), top=(30, 40, 70), background=(150, 170, 190))
@@ -184,7 +184,7 @@ def test_a_picture_too_small_for_a_person_is_refused() -> None:
 
 
 def test_a_placed_signer_is_where_the_placed_landmarks_are() -> None:
-    placement = Placement(0.3, 0.2, 0.6)
+    placement = _Placement(0.3, 0.2, 0.6)
     points = landmarks(Hand((0.4, 0.6, -0.2)))[None]
     placed = rendered(points, scene=Studio(LOOK.background, placement))[0]
     moved = rendered(placement.apply(points), scene=Studio(LOOK.background))[0]
@@ -194,7 +194,7 @@ def test_a_placed_signer_is_where_the_placed_landmarks_are() -> None:
 
 def test_placing_keeps_visibility_and_depth_scale() -> None:
     points = landmarks(Hand((0.4, 0.6, -0.2)))[None]
-    moved = Placement(0.1, 0.2, 0.5).apply(points)
+    moved = _Placement(0.1, 0.2, 0.5).apply(points)
     assert np.allclose(moved[0, 3:132:4], points[0, 3:132:4])
     assert np.allclose(moved[0, 60:63], points[0, 60:63] * 0.5 + (0.1, 0.2, 0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,13 +38,8 @@ def demo(
             progress.clear()
             typer.echo(f"[{time.monotonic() - began:4.0f} s] {line}")
 
-        reading = Reading(progress=progress)
-        result = demonstrate(
-            DemoRequest(
-                folder=folder, seed=seed, model=model, preset=preset, epochs=epochs, backend=backend, reading=reading
-            ),
-            tell,
-        )
+        request = DemoRequest(folder=folder, seed=seed, model=model, preset=preset, epochs=epochs, backend=backend)
+        result = demonstrate(replace(request, reading=Reading(progress=progress)), tell)
     _print_table(result)
     typer.echo(f"\n{findings_note(result.spotted)}")
     files = result.files

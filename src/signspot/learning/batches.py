@@ -38,7 +38,7 @@ class BatchOptions:
     batch_size: int = 128  # passages (Paper 3.2)
     n_background: int = 10  # clips of each passage outside the labelled window (Paper 3.2)
     around: Tolerance = Tolerance()  # frames before and after the label (Paper 3.2)
-    foreground: Foreground = "inside"  # where the foreground clip lies: as a whole inside that window, or its centre
+    foreground: _Foreground = "inside"  # where the foreground clip lies: as a whole inside that window, or its centre
     min_confidence: float = 0.5  # of the labels (App. B.6)
     balanced: bool = True  # no word labels two passages of a minibatch (App. B.2)
     words: frozenset[Word] | None = None  # the training vocabulary; None: every word
@@ -98,7 +98,7 @@ class BatchSource:
         self._labels = passages.label[self._used]
         has_rows = self._entries.count > 0
         self._runs = _word_runs(passages, has_rows if options.dictionary == "full" else has_rows & is_training_word)
-        self._shape = EpochShape.of(self._labels, options.batch_size, balanced=options.balanced)
+        self._shape = _EpochShape.of(self._labels, options.batch_size, balanced=options.balanced)
         self._schedule: tuple[int, Ints] = (-1, np.empty((0, 0), np.int64))
         self.report = _BatchReport(
             n_passages=len(passages),
@@ -171,7 +171,7 @@ class BatchSource:
         if made_for != epoch:
             rng, labels, shape = self._rng(_SCHEDULE, epoch, 0), self._labels, self._shape
             if self.options.balanced:
-                schedule = balanced_epoch(labels, shape, rng)
+                schedule = _balanced_epoch(labels, shape, rng)
             else:
                 places = rng.permutation(len(labels))[: shape.n_steps * shape.n_items]
                 schedule = places.reshape(shape.n_steps, shape.n_items)
@@ -221,7 +221,7 @@ class _Groups:
         return cls(values[np.argsort(group, kind="stable")], np.cumsum(count) - count, count)
 
     def joined(self, groups: Ints) -> Ints:
-        return self.values[ragged(self.start[groups], self.count[groups])]
+        return self.values[_ragged(self.start[groups], self.count[groups])]
 
 
 def _word_runs(passages: Passages, is_shown: Bools) -> _Groups:
@@ -249,9 +249,7 @@ def _training_words(vocabulary: Vocabulary, words: frozenset[Word] | None) -> Bo
     if unknown := sorted(word for word in words if word not in vocabulary):
         what = f"{len(unknown)} training words are not in the vocabulary of the material"
         raise InputError(unknown[0], what, "draw the split from this material")
-    is_training_word = np.zeros(len(vocabulary), np.bool_)
-    is_training_word[[vocabulary.id_of(word) for word in words]] = True
-    return is_training_word
+    return np.array([word in words for word in vocabulary], np.bool_)
 
 
 # One minibatch of Paper 3.2: segments of continuous signing and the dictionary entries of their subtitle words.
@@ -316,7 +314,7 @@ def on_device(batch: _Batch, device: torch.device | str) -> _Batch:
 #
 # A window is named by its first frame, which is its row in the track. Ranges of windows are half-open.
 
-Foreground = Literal["inside", "centre"]
+_Foreground = Literal["inside", "centre"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,7 +329,7 @@ class PassageWindows:
     n_after: Ints
 
     @classmethod
-    def of(cls, passages: Passages, n_windows: Ints, around: Tolerance, foreground: Foreground) -> PassageWindows:
+    def of(cls, passages: Passages, n_windows: Ints, around: Tolerance, foreground: _Foreground) -> PassageWindows:
         """The windows of passages whose tracks have `n_windows` (P,) rows.
 
         `inside`: the foreground clip lies in [label - before, label + after). `centre`: its centre frame lies from
@@ -368,13 +366,13 @@ class PassageWindows:
 
     def draw_background(self, passages: Ints, n_clips: int, rng: np.random.Generator) -> Ints:
         """(n, n_clips) windows, different ones where there are enough; meaningless where there is none."""
-        number = distinct_draws(self.n_background[passages], n_clips, rng)
+        number = _distinct_draws(self.n_background[passages], n_clips, rng)
         n_before = self.n_before[passages, None]
         after = self.after_start[passages, None] + number - n_before
         return np.where(number < n_before, self.before_start[passages, None] + number, after)
 
 
-def distinct_draws(counts: Ints, n_draws: int, rng: np.random.Generator) -> Ints:
+def _distinct_draws(counts: Ints, n_draws: int, rng: np.random.Generator) -> Ints:
     """For each count (n,), `n_draws` different numbers below it; all of them in turn where they are too few."""
     drawn = np.empty((len(counts), n_draws), np.int64)
     for place in range(n_draws):  # Floyd's method: every choice is equally likely
@@ -396,25 +394,25 @@ def distinct_draws(counts: Ints, n_draws: int, rng: np.random.Generator) -> Ints
 
 
 @dataclass(frozen=True, slots=True)
-class EpochShape:
+class _EpochShape:
     """How many minibatches an epoch has, and how many items each of them."""
 
     n_steps: int
     n_items: int
 
     @classmethod
-    def of(cls, labels: Ints, batch_size: int, *, balanced: bool) -> EpochShape:
+    def of(cls, labels: Ints, batch_size: int, *, balanced: bool) -> _EpochShape:
         n_items = min(batch_size, len(np.unique(labels)) if balanced else len(labels))
         return cls(max(1, len(labels) // n_items), n_items)
 
 
-def balanced_epoch(labels: Ints, shape: EpochShape, rng: np.random.Generator) -> Ints:
+def _balanced_epoch(labels: Ints, shape: _EpochShape, rng: np.random.Generator) -> Ints:
     """Passages such that no minibatch has two of one label: (n_steps, n_items) places in `labels`."""
     words, counts = np.unique(labels, return_counts=True)
     turns = _turns(counts, shape, rng)
     order = rng.permutation(len(words))
     dealt = np.repeat(order, turns[order])  # (n_items * n_steps,): the turns of one word stand together
-    turn = ragged(np.zeros_like(turns), turns[order])
+    turn = _ragged(np.zeros_like(turns), turns[order])
     shuffled = np.lexsort((rng.random(len(labels)), labels))
     passages = shuffled[(np.cumsum(counts) - counts)[dealt] + turn % counts[dealt]]
     epoch = np.empty((shape.n_steps, shape.n_items), np.int64)
@@ -428,7 +426,7 @@ def balanced_epoch(labels: Ints, shape: EpochShape, rng: np.random.Generator) ->
     return epoch
 
 
-def ragged(starts: Ints, lengths: Ints) -> Ints:
+def _ragged(starts: Ints, lengths: Ints) -> Ints:
     """starts[0], starts[0] + 1, ... for lengths[0] numbers, then the same from starts[1], and so on.
 
     >>> ragged(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist()
@@ -438,7 +436,7 @@ def ragged(starts: Ints, lengths: Ints) -> Ints:
     return shift + np.arange(len(shift))
 
 
-def _turns(counts: Ints, shape: EpochShape, rng: np.random.Generator) -> Ints:
+def _turns(counts: Ints, shape: _EpochShape, rng: np.random.Generator) -> Ints:
     """How often the turn of each word comes: (n_words,), at most n_steps each, n_steps * n_items in all."""
     total = shape.n_steps * shape.n_items
 

@@ -254,7 +254,7 @@ class _Found:
             self.places.append(ClipPlace(name, label, len(self.recordings) - 1, rows, confidence))
 
     def clips(self, max_speed: float) -> FoundClips:
-        source = RecordedClips(StoredRecordings(self.recordings), tuple(self.places), max_speed)
+        source = RecordedClips(_StoredRecordings(self.recordings), tuple(self.places), max_speed)
         return FoundClips(source, tuple(self.skipped), rights=tuple(self.rights))
 
 
@@ -384,7 +384,7 @@ class _StoredFrames(_KeptFrames):
             raise InputError(self.path, what, "run the same command again: they are decoded again") from error
 
 
-class StoredRecordings(Sequence[Frames]):
+class _StoredRecordings(Sequence[Frames]):
     """Recordings that are opened when they are asked for: thousands of open files are more than a system allows."""
 
     def __init__(self, stored: Iterable[_KeptFrames]) -> None:
@@ -414,7 +414,7 @@ class FrameCache:
 
     def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> _StoredFrames:
         """The frames of these spans, as far as the video goes; decoded unless they are there."""
-        return self._frames(video, merged(spans), box)
+        return self._frames(video, _merged(spans), box)
 
     def all_frames(self, video: Path, at_most: int, box: SignerBox | None = None) -> _StoredFrames:
         """The whole of a short video; one of more than `at_most` frames is refused."""
@@ -470,7 +470,7 @@ class FrameCache:
         return _StoredFrames(_cut(wanted, n_frames), path, self.shape.side)
 
 
-def merged(spans: Iterable[FrameSpan]) -> tuple[FrameSpan, ...]:
+def _merged(spans: Iterable[FrameSpan]) -> tuple[FrameSpan, ...]:
     """The same frames in as few spans as possible, ascending.
 
     >>> merged([FrameSpan(5, 9), FrameSpan(0, 2), FrameSpan(8, 12), FrameSpan(2, 3)])
@@ -512,7 +512,7 @@ class LandmarkFrames:
 
     def frames_in(self, video: Path, spans: Iterable[FrameSpan], box: SignerBox | None = None) -> _KeptFrames:
         points = self._points(video, box)
-        kept = _cut(merged(spans), len(points))
+        kept = _cut(_merged(spans), len(points))
         return _HeldLandmarks(kept, np.concatenate([points[:0], *(points[span.start : span.stop] for span in kept)]))
 
     def sign_in(self, entry: Entry) -> tuple[_KeptFrames, FrameSpan | None]:

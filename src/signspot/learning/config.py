@@ -222,9 +222,9 @@ class TrunkRunConfig(_Schedule):
 # errors that name the file and the key. Fields may be bool, int, float, str, Literal, Path (relative to the file),
 # tuples of these, dataclasses (a table), or any of them `| None` (None: the key is absent).
 
-MAX_BYTES = 1 << 20  # a file of options is a page of text
+_MAX_BYTES = 1 << 20  # a file of options is a page of text
 
-Kind = TypeVar("Kind")
+_Kind = TypeVar("_Kind")
 _CALLED = {bool: "true or false", int: "a whole number", float: "a number", str: "text in quotes"}
 
 
@@ -234,7 +234,7 @@ _Origin = tuple[str | Path, Path]  # where a value was written, for messages, an
 class _Misfit(Exception): ...
 
 
-def read_config(path: Path, kind: type[Kind], changes: Sequence[str] = ()) -> Kind:
+def read_config(path: Path, kind: type[_Kind], changes: Sequence[str] = ()) -> _Kind:
     """The options of a TOML file, then `changes` of the form key=value (as in TOML; quotes may be left out)."""
     values = _fields_of(read_table(path), kind, (path, path.parent))
     for change in changes:
@@ -259,8 +259,8 @@ def as_toml(config: object) -> str:
 def read_table(path: Path) -> dict[str, object]:
     try:
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
             raise InputError(path, "is larger than 1 MB", "name a file of options")
         return tomllib.loads(content.decode())
     except OSError as error:
@@ -315,7 +315,7 @@ def _fields_of(table: dict[str, object], kind: type, origin: _Origin, prefix: st
     return values
 
 
-def _made(kind: type[Kind], values: dict[str, object], path: Path) -> Kind:
+def _made(kind: type[_Kind], values: dict[str, object], path: Path) -> _Kind:
     hints = typing.get_type_hints(kind)
     complete = {
         name: _made(nested, value, path)

@@ -73,7 +73,7 @@ class _Position:
     rows: list[runs.CurveRow] = field(default_factory=list)
 
 
-def train_head(config: EmbeddingConfig, setup: TrainingSetup, run: RunFolder, controls: Controls = Controls()) -> None:
+def train_head(config: EmbeddingConfig, setup: _TrainingSetup, run: RunFolder, controls: Controls = Controls()) -> None:
     """Train until the last epoch, from the state in the run folder if there is one; results lie in the folder."""
     if run.results.exists():
         return
@@ -88,7 +88,7 @@ def train_head(config: EmbeddingConfig, setup: TrainingSetup, run: RunFolder, co
 
 class _Training:
     def __init__(
-        self, config: EmbeddingConfig, setup: TrainingSetup, run: RunFolder, controls: Controls, n_threads: int
+        self, config: EmbeddingConfig, setup: _TrainingSetup, run: RunFolder, controls: Controls, n_threads: int
     ) -> None:
         self.config, self.setup, self.run_folder, self.controls = config, setup, run, controls
         self.n_threads = n_threads
@@ -232,7 +232,7 @@ class _Training:
         }
 
 
-def new_head(config: EmbeddingConfig, setup: TrainingSetup) -> Head:
+def new_head(config: EmbeddingConfig, setup: _TrainingSetup) -> Head:
     shape = HeadConfig(
         input_dim=setup.input_dim,
         hidden_dim=config.hidden_dim,
@@ -354,7 +354,7 @@ class ModelFile:
 # From a config and what it is to be trained on to a setup: which words, which batches, which loss, which test.
 
 
-class BatchStream(Protocol):
+class _BatchStream(Protocol):
     """Where minibatches come from."""
 
     @property
@@ -364,10 +364,10 @@ class BatchStream(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TrainingSetup:
+class _TrainingSetup:
     """What a run learns from and is tested on."""
 
-    batches: BatchStream
+    batches: _BatchStream
     objective: Objective
     input_dim: int  # of the trunk's vectors
     n_words: int  # of the vocabulary, for a classifier
@@ -389,7 +389,7 @@ class TrainingData:
     model_file: ModelFile = ModelFile()
 
 
-def make_setup(config: EmbeddingConfig, data: TrainingData) -> TrainingSetup:
+def make_setup(config: EmbeddingConfig, data: TrainingData) -> _TrainingSetup:
     """Put together what the config asks for; what it asks for and the data lack is refused."""
     if config.training_words == "train" and data.split is None:
         raise InputError("training_words = train", "needs a split file", "add --set split=SPLIT.json")
@@ -401,7 +401,7 @@ def make_setup(config: EmbeddingConfig, data: TrainingData) -> TrainingSetup:
     if data.split is not None and config.training_words == "train":
         words = frozenset(data.split.train)
     batches = BatchSource(data.train, _batch_options(config, words), config.seed)
-    return TrainingSetup(
+    return _TrainingSetup(
         batches=batches,
         objective=Objective(config, _pairs(data) if config.synonyms != "keep" else None),
         input_dim=data.train.entry_vectors.shape[1],

@@ -29,15 +29,15 @@ from signspot.models.head import Head, HeadOutput, unit_rows
 
 TEMPERATURE = 0.07  # Paper 4.3
 Anchor = Literal["segment-foreground", "dictionary-foreground", "segment-background", "dictionary-background"]
-ANCHORS: tuple[Anchor, ...] = get_args(Anchor)
-_BY_SIDE = {"both": ANCHORS[:2], "segment": ANCHORS[:1], "dictionary": ANCHORS[1:2]}  # the foreground ones
+_ANCHORS: tuple[Anchor, ...] = get_args(Anchor)
+_BY_SIDE = {"both": _ANCHORS[:2], "segment": _ANCHORS[:1], "dictionary": _ANCHORS[1:2]}  # the foreground ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
     """The bags of Paper App. C.2, its contradictions resolved as its figures do (deviations D1 to D3)."""
 
-    anchors: tuple[Anchor, ...] = ANCHORS
+    anchors: tuple[Anchor, ...] = _ANCHORS
     # Deviation D1. each-segment: a background segment with the entries of all background words of its subtitle.
     # each-word: all background segments of an item with the entries of one of them, the other words in neither set.
     segment_background: Literal["each-segment", "each-word"] = "each-segment"
@@ -45,8 +45,8 @@ class Paper:
     repeats: Literal["rows", "entries"] = "rows"  # an entry of several items counts for each, or once (deviation D13)
 
     def __post_init__(self) -> None:
-        if not self.anchors or not set(self.anchors) <= set(ANCHORS) or len(set(self.anchors)) < len(self.anchors):
-            raise ValueError(f"anchors are some of {', '.join(ANCHORS)}, not {self.anchors}")
+        if not self.anchors or not set(self.anchors) <= set(_ANCHORS) or len(set(self.anchors)) < len(self.anchors):
+            raise ValueError(f"anchors are some of {', '.join(_ANCHORS)}, not {self.anchors}")
         _check_choices(self)
 
 
@@ -79,8 +79,8 @@ def watch_read_lookup(
     """
     chosen = _formulation(formulation)
     if isinstance(chosen, Released):
-        return _mean(released_terms(BagSums.of(batch, temperature, discard), chosen))
-    sums = BagSums.of(batch, temperature, discard, once=chosen.repeats == "entries")
+        return _mean(_released_terms(_BagSums.of(batch, temperature, discard), chosen))
+    sums = _BagSums.of(batch, temperature, discard, once=chosen.repeats == "entries")
     by_word = chosen.segment_background == "each-word"
     totals: dict[Anchor, Callable[[], _Totals]] = {
         "segment-foreground": sums.segment_foreground,
@@ -94,7 +94,7 @@ def watch_read_lookup(
     return _mean(torch.cat(terms))
 
 
-def watch_lookup(
+def _watch_lookup(
     batch: Minibatch,
     formulation: Formulation = "paper",
     temperature: float = TEMPERATURE,
@@ -109,16 +109,16 @@ def watch_lookup(
         chosen = replace(chosen, anchors=_BY_SIDE[anchors])
     elif anchors != "both":
         raise ValueError("the anchors of the released formulation cannot be separated")
-    return watch_read_lookup(foreground_only(batch), chosen, temperature, discard)
+    return watch_read_lookup(_foreground_only(batch), chosen, temperature, discard)
 
 
 def infonce(
     batch: Minibatch, generator: torch.Generator, temperature: float = TEMPERATURE, discard: Tensor | None = None
 ) -> Tensor:
     """Compare each labelled segment with one entry of its word, drawn, and with the entries of all other labels."""
-    batch = foreground_only(batch)
-    drawn = draw_positives(batch, generator)
-    sums = BagSums.of(batch, temperature, discard)
+    batch = _foreground_only(batch)
+    drawn = _draw_positives(batch, generator)
+    sums = _BagSums.of(batch, temperature, discard)
     paired = (drawn >= 0).nonzero().squeeze(1)
     place = batch.row_entry[drawn[paired]] * len(batch.segments) + paired
     positive = sums.logits.flatten().index_select(0, place)
@@ -138,7 +138,7 @@ def classification(batch: Minibatch, segment_logits: Tensor, entry_logits: Tenso
     return torch.stack(losses).mean() if losses else nothing
 
 
-def foreground_only(batch: Minibatch) -> Minibatch:
+def _foreground_only(batch: Minibatch) -> Minibatch:
     """What is left of a minibatch without its subtitles: labelled segments and the entries of their words."""
     kept = batch.segment_is_foreground.nonzero().squeeze(1)
     used, row_entry = torch.unique(batch.row_entry[batch.row_is_foreground], return_inverse=True)
@@ -155,7 +155,7 @@ def foreground_only(batch: Minibatch) -> Minibatch:
     )
 
 
-def draw_positives(batch: Minibatch, generator: torch.Generator) -> Tensor:
+def _draw_positives(batch: Minibatch, generator: torch.Generator) -> Tensor:
     """(S,) int64: for each labelled segment one dictionary row of its item and word, all alike likely; -1 for none."""
     own = batch.segment_item[:, None] == batch.row_item
     segment, row = (own & (batch.segment_word[:, None] == batch.row_word)).nonzero().unbind(1)
@@ -259,7 +259,7 @@ def _terms(positive: Tensor, negative: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class BagSums:
+class _BagSums:
     """The bags of one minibatch, one method per superscript of Paper App. C.2."""
 
     batch: Minibatch
@@ -270,7 +270,7 @@ class BagSums:
     pairs: _OwnPairs
 
     @classmethod
-    def of(cls, batch: Minibatch, temperature: float, discard: Tensor | None, *, once: bool = False) -> BagSums:
+    def of(cls, batch: Minibatch, temperature: float, discard: Tensor | None, *, once: bool = False) -> _BagSums:
         """Compare all entries with all segments; with `once`, an entry counts once however often it is repeated."""
         if not 0 < temperature < float("inf"):
             raise ValueError(f"a temperature of {temperature} is not above 0")
@@ -362,7 +362,7 @@ class BagSums:
         return positive.index_select(0, anchors), self.segment_negative.index_select(0, anchors)
 
 
-def released_terms(sums: BagSums, released: Released) -> Tensor:
+def _released_terms(sums: _BagSums, released: Released) -> Tensor:
     """(B,): what every bag of the released formulation costs, which may be less than 0."""
     words, n_words = sums.words, sums.words.n_words
     own = positive = _grouped_log_sums(sums.matches.logit, sums.rows.word[sums.matches.row], n_words)
@@ -386,7 +386,7 @@ def released_terms(sums: BagSums, released: Released) -> Tensor:
     return torch.where(is_empty(total), 0.0, total - positive)
 
 
-def _other_words(sums: BagSums) -> Tensor:
+def _other_words(sums: _BagSums) -> Tensor:
     """(W,): of the unlabelled segments that may show a word with the other background words of their subtitles."""
     bags, matches = sums.word_bags, sums.matches
     is_kept = ~sums.words.discarded[matches.segment, sums.rows.word[matches.row]]
@@ -506,7 +506,7 @@ class Objective:
     def loss(self, head: Head, batch: Minibatch, team: Team, rng: torch.Generator) -> Tensor:
         """The loss of the joint batch; its gradient reaches the head through this process's rows alone."""
         if self.config.loss != "watch-read-lookup":
-            batch = foreground_only(batch)
+            batch = _foreground_only(batch)
         batch = on_device(batch, next(head.parameters()).device)
         segments = self._outputs(head, batch.segments, CONTINUOUS, team)
         entries = self._outputs(head, batch.entries, DICTIONARY, team)
@@ -520,7 +520,7 @@ class Objective:
             case "watch-read-lookup":
                 return watch_read_lookup(batch, bags, config.temperature, discard)
             case "watch-lookup":
-                return watch_lookup(batch, bags, config.temperature, config.anchors, discard)
+                return _watch_lookup(batch, bags, config.temperature, config.anchors, discard)
             case "infonce":
                 return infonce(batch, rng, config.temperature, discard)
             case "classification":

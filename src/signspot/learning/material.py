@@ -181,7 +181,7 @@ def write_material(
         }
         write_json(content, temporary / _MANIFEST)
         for kind, pairs in synonyms.items():
-            write_synonyms(pairs, temporary, kind)
+            _write_synonyms(pairs, temporary, kind)
 
 
 def refuse_missing(folder: Path) -> None:
@@ -206,12 +206,16 @@ def read_material(folder: Path, *, verify: bool = True) -> Material:
         vocabulary = Vocabulary(tuple(map(Word, _texts(folder, content, "vocabulary"))))
     except ValueError as error:
         raise FormatError(folder / _MANIFEST, str(error), _MAKE_AGAIN) from error
+    rows, lengths = arrays[_ROWS], arrays[_LENGTHS]
+    if (lengths < 0).any() or int(lengths.sum()) != len(rows):
+        what = f"names {len(lengths)} tracks of {int(lengths.sum())} rows, but there are {len(rows)}"
+        raise FormatError(folder / _LENGTHS, what, _MAKE_AGAIN)
     passages = Passages(
         names=_texts(folder, content, "passages"), **{name: arrays[f"passage_{name}.npy"] for name in _PASSAGE_COLUMNS}
     )
     material = Material(
         vocabulary=vocabulary,
-        tracks=_tracks(folder, arrays[_ROWS], arrays[_LENGTHS]),
+        tracks=tuple(rows[stop - length : stop] for stop, length in zip(np.cumsum(lengths), lengths, strict=True)),
         passages=passages,
         entry_ids=_texts(folder, content, "entries"),
         entry_vectors=arrays["entry_vectors.npy"],
@@ -222,7 +226,7 @@ def read_material(folder: Path, *, verify: bool = True) -> Material:
     return material
 
 
-def write_synonyms(synonyms: Synonyms, folder: Path, kind: SynonymKind) -> None:
+def _write_synonyms(synonyms: Synonyms, folder: Path, kind: SynonymKind) -> None:
     pairs = sorted(pair for pair in synonyms.pairs if pair[0] < pair[1])
     content = {"format": _SYNONYMS_FORMAT, "version": 1, "pairs": [list(pair) for pair in pairs]}
     write_json(content, folder / _SYNONYM_FILES[kind])
@@ -276,14 +280,6 @@ def _array(path: Path) -> npt.NDArray[Any]:
     if array.ndim != n_dimensions or array.dtype not in kinds:
         raise FormatError(path, f"holds {array.dtype} numbers of shape {array.shape}", _MAKE_AGAIN)
     return array if path.name in _MAPPED else np.array(array)
-
-
-def _tracks(folder: Path, rows: Vectors, lengths: Ints) -> tuple[Vectors, ...]:
-    if (lengths < 0).any() or int(lengths.sum()) != len(rows):
-        what = f"names {len(lengths)} tracks of {int(lengths.sum())} rows, but there are {len(rows)}"
-        raise FormatError(folder / _LENGTHS, what, _MAKE_AGAIN)
-    stops = np.cumsum(lengths)
-    return tuple(rows[stop - length : stop] for stop, length in zip(stops, lengths, strict=True))
 
 
 def _texts(folder: Path, content: Mapping[str, object], key: str) -> tuple[str, ...]:

@@ -294,7 +294,7 @@ def _checksum(tensors: Mapping[str, Tensor], text: str) -> str:
 
 # Where training computes, how precisely, and in which order sums are taken.
 
-Precision = Literal["auto", "float32", "mixed"]
+_Precision = Literal["auto", "float32", "mixed"]
 
 
 def usable_device(name: str) -> torch.device:
@@ -307,7 +307,7 @@ def usable_device(name: str) -> torch.device:
     return device
 
 
-def mixed_precision(device: torch.device, precision: Precision) -> torch.autocast:
+def mixed_precision(device: torch.device, precision: _Precision) -> torch.autocast:
     """A block in which a network computes in bfloat16 where that is asked for; its weights stay float32.
 
     bfloat16 has the range of float32, so that no gradient vanishes and none needs to be scaled.
@@ -338,7 +338,7 @@ def repeatable(n_threads: int, device: torch.device) -> Iterator[int]:
 # gradient, so that everyone computes the loss of the joint batch with all its negatives. A process then holds the
 # gradient of its own rows only, and the sum over processes is the gradient that one process would have computed alone.
 
-PATIENCE = timedelta(hours=4)  # the others wait while the leader evaluates
+_PATIENCE = timedelta(hours=4)  # the others wait while the leader evaluates
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,7 +390,7 @@ def join_team(environment: Mapping[str, str], device: str = "cpu") -> Iterator[T
     team = Team(_number(environment, "RANK", 0), size)
     backend = "nccl" if device.startswith("cuda") else "gloo"
     try:
-        processes.init_process_group(backend, rank=team.rank, world_size=size, timeout=PATIENCE)
+        processes.init_process_group(backend, rank=team.rank, world_size=size, timeout=_PATIENCE)
     except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise EnvironmentProblem("torchrun", f"the processes did not meet ({reason})", "start them again") from error

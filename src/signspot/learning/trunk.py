@@ -57,7 +57,7 @@ from signspot.models.landmarks import HAND_POINTS, Part, body_of, in_body_coordi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrunkEpoch:
+class _TrunkEpoch:
     """One finished epoch."""
 
     stage: str
@@ -65,7 +65,7 @@ class TrunkEpoch:
     loss: float  # mean over the steps
     right: float  # share of training clips whose own word scored highest, as they were shown
     learning_rate: float
-    tests: dict[str, ClassAccuracy] = field(default_factory=dict)  # by the name of the test set, where evaluated
+    tests: dict[str, _ClassAccuracy] = field(default_factory=dict)  # by the name of the test set, where evaluated
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class TrunkProgress:
     step: int  # steps done in the epoch
     steps: int
     loss: float  # mean over the epoch so far
-    finished: TrunkEpoch | None = None  # the epoch that has just ended
+    finished: _TrunkEpoch | None = None  # the epoch that has just ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class _Position:
     loss_sum: float = 0.0  # over the steps of this epoch
     n_right: int = 0
     n_clips: int = 0
-    epochs: list[TrunkEpoch] = field(default_factory=list)
+    epochs: list[_TrunkEpoch] = field(default_factory=list)
 
 
 def train_trunk(
@@ -122,7 +122,7 @@ def _trunk_card(config: TrunkRunConfig, data: TrunkData, trunk: Trunk) -> ModelC
     frames: dict[str, Setting] = {"clip_length": CLIP_LENGTH, "frame_rate": FRAME_RATE}
     if config.architecture != "landmark":
         frames |= asdict(config.frame_shape) | {"mean": RELEASED.mean[0], "std": RELEASED.std[0]}
-    stages = ", ".join(f"{stage.name} of {stage.epochs} epochs" for stage in stages_of(config))
+    stages = ", ".join(f"{stage.name} of {stage.epochs} epochs" for stage in _stages_of(config))
     return ModelCard(
         name=f"{config.architecture}-{config.sources}",
         architecture=config.architecture,
@@ -137,10 +137,10 @@ def _trunk_card(config: TrunkRunConfig, data: TrunkData, trunk: Trunk) -> ModelC
 class _Training:
     def __init__(self, config: TrunkRunConfig, data: TrunkData, run: RunFolder, controls: TrunkControls) -> None:
         self.config, self.data, self.folder, self.controls = config, data, run, controls
-        self.stages = stages_of(config)
-        refuse_unusable_tests(data)
+        self.stages = _stages_of(config)
+        _refuse_unusable_tests(data)
         # All of them at once: what is missing is said before anything is learned.
-        self.batches = [batches_of(stage, config, data) for stage in self.stages]
+        self.batches = [_batches_of(stage, config, data) for stage in self.stages]
         self.transform = transform_of(config)
         self.position = _Position()
         self.device, self.n_threads = torch.device("cpu"), 1
@@ -151,16 +151,16 @@ class _Training:
             self.position = self._read_position(saved)
         trunk = None
         if saved is None:
-            trunk = new_trunk(self.config, len(self.data.vocabulary))
+            trunk = _new_trunk(self.config, len(self.data.vocabulary))
             if self.config.initial_model is not None:
-                start_from(trunk, load_checkpoint(self.config.initial_model), self.config.architecture)
+                _start_from(trunk, load_checkpoint(self.config.initial_model), self.config.architecture)
         for number in range(self.position.stage, len(self.stages)):
             stage = self.stages[number]
             if trunk is None:
-                trunk = new_trunk(self.config, len(self.data.vocabulary), stage.sets_of_batch_norm)
+                trunk = _new_trunk(self.config, len(self.data.vocabulary), stage.sets_of_batch_norm)
             else:
                 self.position = _Position(stage=number, epochs=self.position.epochs)
-                trunk = trunk_for(stage, self.config, trunk)
+                trunk = _trunk_for(stage, self.config, trunk)
             _StageRun(self, stage, trunk).learn(saved)
             saved = None
         if trunk is None:
@@ -172,7 +172,7 @@ class _Training:
         write_json(results, self.folder.results, overwrite=True)
         return card
 
-    def steps_per_epoch(self, stage: Stage) -> int:
+    def steps_per_epoch(self, stage: _Stage) -> int:
         return self.config.steps_per_epoch or self.batches[self.stages.index(stage)].steps_per_epoch
 
     def save(self, run: _StageRun) -> None:
@@ -180,16 +180,16 @@ class _Training:
         runs.save_state(self.folder.state, run.tensors(), facts)
         self.folder.write_lines(self.folder.curves, [asdict(epoch) for epoch in self.position.epochs])
 
-    def tested(self, trunk: Trunk) -> dict[str, ClassAccuracy]:
+    def tested(self, trunk: Trunk) -> dict[str, _ClassAccuracy]:
         return {test.name: accuracy_of(trunk, test, self.transform, self.device) for test in self.data.tests}
 
     def _read_position(self, saved: runs.SavedState) -> _Position:
         facts = {key: value for key, value in saved.facts.items() if key != "threads"}
         try:
-            epochs = list[TrunkEpoch]()
+            epochs = list[_TrunkEpoch]()
             for row in facts.pop("epochs"):  # type: ignore[attr-defined]
-                row["tests"] = {name: ClassAccuracy(**held) for name, held in row["tests"].items()}
-                epochs.append(TrunkEpoch(**row))
+                row["tests"] = {name: _ClassAccuracy(**held) for name, held in row["tests"].items()}
+                epochs.append(_TrunkEpoch(**row))
             position = _Position(epochs=epochs, **facts)  # type: ignore[arg-type]
             stage = self.stages[position.stage]
             if not 0 <= position.step <= stage.epochs * self.steps_per_epoch(stage):
@@ -201,11 +201,11 @@ class _Training:
 
 
 class _StageRun:
-    def __init__(self, training: _Training, stage: Stage, trunk: Trunk) -> None:
+    def __init__(self, training: _Training, stage: _Stage, trunk: Trunk) -> None:
         self.training, self.stage, self.config = training, stage, training.config
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.config.seed)
-            learner = Learner(trunk, training.transform, distils=stage.number == 0)
+            learner = _Learner(trunk, training.transform, distils=stage.number == 0)
         self.learner = learner.to(training.device).train()
         parameters, rate, decay = self.learner.parameters(), self.config.learning_rate, self.config.weight_decay
         self.optimiser: torch.optim.Optimizer
@@ -285,7 +285,7 @@ class _StageRun:
         is_last = epoch + 1 == self.stage.epochs
         is_due = is_last or (config.evaluate_every and (epoch + 1) % config.evaluate_every == 0)
         has_words = self.stage.number > 0
-        finished = TrunkEpoch(
+        finished = _TrunkEpoch(
             stage=self.stage.name,
             epoch=epoch,
             loss=position.loss_sum / steps,
@@ -299,7 +299,7 @@ class _StageRun:
             position.loss_sum, position.n_right, position.n_clips = 0.0, 0, 0
             self.training.save(self)
 
-    def _report(self, epoch: int, done: int, steps: int, finished: TrunkEpoch | None = None) -> None:
+    def _report(self, epoch: int, done: int, steps: int, finished: _TrunkEpoch | None = None) -> None:
         loss = self.training.position.loss_sum / done
         moment = TrunkProgress(self.stage.name, epoch, self.stage.epochs, done, steps, loss, finished)
         self.training.controls.progress(moment)
@@ -360,7 +360,7 @@ class TrunkData:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class _Stage:
     """One stage of training."""
 
     number: int  # 0 pose, 1 annotated clips alone, 2 with or of the dictionary: part of every random seed
@@ -372,23 +372,23 @@ class Stage:
     reinitialises: bool = False
 
 
-def stages_of(config: TrunkRunConfig) -> tuple[Stage, ...]:
+def _stages_of(config: TrunkRunConfig) -> tuple[_Stage, ...]:
     has_stage1, has_stage2 = config.sources != "dictionary", config.sources != "continuous"
     both = (CONTINUOUS, DICTIONARY) if config.sources == "both" else (DICTIONARY,)
     first = (CONTINUOUS,) if has_stage1 else (DICTIONARY,)
-    planned = [Stage(0, "pose", config.pose_epochs, first, config.stage1_confidence)]
+    planned = [_Stage(0, "pose", config.pose_epochs, first, config.stage1_confidence)]
     if has_stage1:
-        planned.append(Stage(1, "stage 1", config.stage1_epochs, (CONTINUOUS,), config.stage1_confidence))
+        planned.append(_Stage(1, "stage 1", config.stage1_epochs, (CONTINUOUS,), config.stage1_confidence))
     if has_stage2:
         sets, is_new = 2 if config.domain_specific_batch_norm else 1, config.reinitialise_batch_norm
-        planned.append(Stage(2, "stage 2", config.stage2_epochs, both, config.stage2_confidence, sets, is_new))
+        planned.append(_Stage(2, "stage 2", config.stage2_epochs, both, config.stage2_confidence, sets, is_new))
     stages = tuple(stage for stage in planned if stage.epochs)
     if not stages:
         raise InputError("training", "no stage has any epochs", "set stage1_epochs or stage2_epochs")
     return stages
 
 
-def batches_of(stage: Stage, config: TrunkRunConfig, data: TrunkData) -> ClipBatches:
+def _batches_of(stage: _Stage, config: TrunkRunConfig, data: TrunkData) -> ClipBatches:
     shares = tuple(_share(domain, stage, data) for domain in stage.domains)
     # The number of the stage is part of the seed, so that stages do not repeat each other's draws.
     seed = (config.seed, stage.number)
@@ -401,7 +401,7 @@ def batches_of(stage: Stage, config: TrunkRunConfig, data: TrunkData) -> ClipBat
     return batches
 
 
-def refuse_unusable_tests(data: TrunkData) -> None:
+def _refuse_unusable_tests(data: TrunkData) -> None:
     for test in data.tests:
         if not len(test.source):
             raise InputError(f"test set {test.name}", "is empty", "add clips to it, or leave it out")
@@ -414,7 +414,7 @@ def transform_of(config: TrunkRunConfig) -> ClipTransform:
     return PixelTransform(config.augmentation)
 
 
-def new_trunk(config: TrunkRunConfig, classes: int, sets_of_batch_norm: int = 1) -> Trunk:
+def _new_trunk(config: TrunkRunConfig, classes: int, sets_of_batch_norm: int = 1) -> Trunk:
     width = config.landmark_width if config.architecture == "landmark" else config.width
     shape: dict[str, Setting] = {"classes": classes, "width": width, "domains": sets_of_batch_norm}
     shape |= {"gated": config.gated, "embedding_dim": config.embedding_dim}
@@ -427,18 +427,18 @@ def new_trunk(config: TrunkRunConfig, classes: int, sets_of_batch_norm: int = 1)
     return trunk
 
 
-def trunk_for(stage: Stage, config: TrunkRunConfig, before: Trunk) -> Trunk:
+def _trunk_for(stage: _Stage, config: TrunkRunConfig, before: Trunk) -> Trunk:
     """The trunk a stage starts with, from the one the stage before ended with (Paper App. C.1)."""
     trunk = before
     if isinstance(before, InceptionTrunk) and stage.sets_of_batch_norm != before.config.domains:
-        trunk = new_trunk(config, before.config.classes, stage.sets_of_batch_norm)
+        trunk = _new_trunk(config, before.config.classes, stage.sets_of_batch_norm)
         trunk.load_state_dict(copied_to_domains(before.state_dict(), stage.sets_of_batch_norm))
     if stage.reinitialises:
         reinitialise_batch_norm(trunk)
     return trunk
 
 
-def start_from(trunk: Trunk, checkpoint: Checkpoint, architecture: str) -> None:
+def _start_from(trunk: Trunk, checkpoint: Checkpoint, architecture: str) -> None:
     """Give a trunk the weights of a model; a classifier of other words is left as it is."""
     state: Mapping[str, Tensor] = checkpoint.part(architecture)
     own = trunk.state_dict()
@@ -459,7 +459,7 @@ def _fingerprint(source: RecordedClips) -> str:
     return digest.hexdigest()
 
 
-def _share(domain: int, stage: Stage, data: TrunkData) -> SourceShare:
+def _share(domain: int, stage: _Stage, data: TrunkData) -> SourceShare:
     is_continuous = domain == CONTINUOUS
     called = "annotated clips" if is_continuous else "dictionary clips"
     source = data.continuous if is_continuous else data.dictionary
@@ -489,28 +489,28 @@ def _refuse_unknown_labels(source: RecordedClips, chosen: Ints, n_words: int, wh
 # What one batch of clips teaches a trunk.
 
 
-class Learner(nn.Module):
+class _Learner(nn.Module):
     """A trunk with what a stage adds to it: a reader of landmarks in pose distillation, else nothing."""
 
     def __init__(self, trunk: Trunk, transform: ClipTransform, *, distils: bool) -> None:
         super().__init__()
         self.trunk = trunk
-        self.pose = PoseRegressor(trunk.embedding_dim) if distils else None
+        self.pose = _PoseRegressor(trunk.embedding_dim) if distils else None
         self._transform = transform
 
     def forward(self, batch: ClipBatch) -> tuple[Tensor, Tensor]:
         """The loss, and how many clips' own word scored highest; zero where words are not what is learned."""
-        output = trunk_output(self.trunk, self._transform.tensor(batch.clips), batch.domains)
+        output = _trunk_output(self.trunk, self._transform.tensor(batch.clips), batch.domains)
         if self.pose is not None:
             if batch.landmarks is None:
                 raise ValueError("pose distillation from clips without landmarks")
-            return pose_loss(self.pose(output.embedding), *pose_target(batch.landmarks)), torch.tensor(0)
+            return _pose_loss(self.pose(output.embedding), *_pose_target(batch.landmarks)), torch.tensor(0)
         logits = output.logits.float()
         n_right = (logits.detach().argmax(dim=1) == batch.labels).sum()
         return F.cross_entropy(logits, batch.labels), n_right
 
 
-def trunk_output(trunk: Trunk, clips: Tensor, domains: Tensor) -> TrunkOutput:
+def _trunk_output(trunk: Trunk, clips: Tensor, domains: Tensor) -> TrunkOutput:
     """What a trunk says about clips (B, ...) of domains (B,); one set of batch norm normalises all together."""
     if not isinstance(trunk, InceptionTrunk) or trunk.config.domains == 1:
         output: TrunkOutput = trunk(clips)
@@ -528,7 +528,7 @@ _ITEMS_PER_STEP = 8
 
 
 @dataclass(frozen=True, slots=True)
-class ClassAccuracy:
+class _ClassAccuracy:
     """Shares from 0 to 1 of test items whose word is among the first or the first five."""
 
     n_items: int
@@ -538,7 +538,7 @@ class ClassAccuracy:
     class_top5: float
 
 
-def class_accuracy(scores: FloatArray, labels: Ints) -> ClassAccuracy:
+def _class_accuracy(scores: FloatArray, labels: Ints) -> _ClassAccuracy:
     """Compare scores (n, classes) with labels (n,), each a column; of equal scores the first column wins.
 
     >>> class_accuracy(np.eye(2, dtype=np.float32)[[0, 0, 0, 1]], np.array([0, 0, 1, 1])).class_top1
@@ -554,11 +554,11 @@ def class_accuracy(scores: FloatArray, labels: Ints) -> ClassAccuracy:
     counts = np.bincount(labels)
     top1, top5 = (rank < 1), (rank < 5)
     of_class = [np.bincount(labels, right)[counts > 0] / counts[counts > 0] for right in (top1, top5)]
-    return ClassAccuracy(len(scores), *(float(share.mean()) for share in (top1, top5, *of_class)))
+    return _ClassAccuracy(len(scores), *(float(share.mean()) for share in (top1, top5, *of_class)))
 
 
 @torch.no_grad()
-def accuracy_of(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: torch.device) -> ClassAccuracy:
+def accuracy_of(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: torch.device) -> _ClassAccuracy:
     """Classify every item of a test set by the mean of its clips' probabilities; nothing is changed at random."""
     was_training = trunk.training
     trunk.eval()
@@ -567,7 +567,7 @@ def accuracy_of(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: 
     finally:
         trunk.train(was_training)
     labels = np.array([place.label for place in test.source.places], np.int64)
-    return class_accuracy(torch.cat(scores).numpy(), labels)
+    return _class_accuracy(torch.cat(scores).numpy(), labels)
 
 
 def _probabilities(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: torch.device) -> Iterator[Tensor]:
@@ -577,7 +577,8 @@ def _probabilities(trunk: Trunk, test: ClipTest, transform: ClipTransform, devic
         scores = []
         for some in torch.split(torch.from_numpy(np.concatenate(clips)), _CLIPS_PER_STEP):
             domains = torch.full((len(some),), test.domain, device=device)
-            scores.append(trunk_output(trunk, transform.tensor(some.to(device)), domains).logits.float().softmax(dim=1))
+            output = _trunk_output(trunk, transform.tensor(some.to(device)), domains)
+            scores.append(output.logits.float().softmax(dim=1))
         of_item = torch.split(torch.cat(scores).cpu(), [len(of_one) for of_one in clips])
         yield torch.stack([of_one.mean(dim=0) for of_one in of_item])
 
@@ -593,7 +594,7 @@ _UPPER_BODY_POINTS = 25  # the pose down to the hips
 _N_POINTS = _UPPER_BODY_POINTS + 2 * HAND_POINTS
 
 
-class PoseRegressor(nn.Module):
+class _PoseRegressor(nn.Module):
     """(B, embedding dim) -> (B, 16, 67, 2)."""
 
     def __init__(self, embedding_dim: int) -> None:
@@ -605,7 +606,7 @@ class PoseRegressor(nn.Module):
         return places
 
 
-def pose_target(landmarks: Tensor) -> tuple[Tensor, Tensor]:
+def _pose_target(landmarks: Tensor) -> tuple[Tensor, Tensor]:
     """Where the points of bodies (B, 16, 258) are, (B, 16, 67, 2) in shoulder widths, and which were detected."""
     body = in_body_coordinates(body_of(landmarks))
     pose = Part(body.pose.points[..., :_UPPER_BODY_POINTS, :], body.pose.found)
@@ -615,7 +616,7 @@ def pose_target(landmarks: Tensor) -> tuple[Tensor, Tensor]:
     return places, found
 
 
-def pose_loss(places: Tensor, target: Tensor, found: Tensor) -> Tensor:
+def _pose_loss(places: Tensor, target: Tensor, found: Tensor) -> Tensor:
     """The mean absolute error of the points that were detected; zero where none was."""
     error = torch.where(found[..., None], (places.float() - target).abs(), 0.0)
     return error.sum() / (2 * found.sum()).clamp_min(1)

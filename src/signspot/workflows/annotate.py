@@ -260,14 +260,10 @@ def known_words(annotated: Annotated, annotations: Sequence[Annotation], padding
         if axis is None or annotation.frame >= len(axis):
             continue
         time_ms = axis.time_of(annotation.frame)
-        near = [
-            mention
-            for mention in annotated.mentions
-            if mention.word == annotation.word and _distance_ms(mention.subtitle, time_ms) < padding_ms
-        ]
-        if not near:
+        alike = (mention for mention in annotated.mentions if mention.word == annotation.word)
+        mention = min(alike, key=lambda one: _distance_ms(one.subtitle, time_ms), default=None)
+        if mention is None or _distance_ms(mention.subtitle, time_ms) >= padding_ms:
             continue
-        mention = min(near, key=lambda mention: _distance_ms(mention.subtitle, time_ms))
         right = Tolerance().around(annotation.frame)
         counts[0] += 1
         counts[1] += mention.best_frame is not None and mention.best_frame in right

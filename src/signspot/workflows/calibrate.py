@@ -81,7 +81,7 @@ class Examples:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
+class _HeldOut:
     """What fits promise of signers or videos that they have not seen, and what came true."""
 
     probability: Floats  # (n,) of each example by a fit on all other groups
@@ -112,8 +112,8 @@ class CalibrationReport:
     n_right: int
     n_wrong: int
     n_groups: int
-    held_out: HeldOut | None  # findings without subtitles; None: there is nothing that could be held out
-    held_out_read: HeldOut | None  # findings near a subtitle; None: that is not calibrated, or cannot be held out
+    held_out: _HeldOut | None  # findings without subtitles; None: there is nothing that could be held out
+    held_out_read: _HeldOut | None  # findings near a subtitle; None: that is not calibrated, or cannot be held out
     path: Path | None = None  # where it was written
 
     @property
@@ -168,7 +168,7 @@ def calibrate_file(request: CalibrateRequest, environment: Mapping[str, str]) ->
     report = replace(calibrate(request, opened.model), path=path)
     write_calibration(report.calibration, path, overwrite=request.overwrite)
     if request.plot is not None:
-        plot_held_out(report, request.plot, overwrite=request.overwrite)
+        _plot_held_out(report, request.plot, overwrite=request.overwrite)
     return report
 
 
@@ -230,7 +230,7 @@ def fit_of(examples: Examples, method: Method) -> PresenceFit:
     return fit_presence(examples.evidence, examples.right, hours, isotonic=is_isotonic)
 
 
-def held_out(examples: Examples, method: Method) -> HeldOut | None:
+def held_out(examples: Examples, method: Method) -> _HeldOut | None:
     """Judge each group by a fit on all others; None where that cannot be done."""
     groups = np.unique(examples.group)
     probability, alarms, countable = np.empty(len(examples.right)), np.zeros(len(RATES)), np.array(RATES)
@@ -248,10 +248,10 @@ def held_out(examples: Examples, method: Method) -> HeldOut | None:
     if len(groups) < 2:
         return None
     counted = (alarms / examples.word_hours.sum())[len(RATES) - len(countable) :]
-    return HeldOut(probability, examples.right, countable, counted)
+    return _HeldOut(probability, examples.right, countable, counted)
 
 
-def plot_held_out(report: CalibrationReport, path: Path, *, overwrite: bool = False) -> None:
+def _plot_held_out(report: CalibrationReport, path: Path, *, overwrite: bool = False) -> None:
     """Draw promised and observed probabilities, and false alarms asked for and counted, of what was held out."""
     parts = {"whole videos": report.held_out, "near subtitles": report.held_out_read}
     judged = {name: (one, one.seen) for name, one in parts.items() if one is not None}

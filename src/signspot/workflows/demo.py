@@ -61,7 +61,7 @@ from signspot.workflows.train import MaterialOptions, MaterialSources, make_trai
 from signspot.workflows.world import WorldFolder, WorldRequest, make_world
 
 _SIDE = 128  # of the world's pictures
-Tell = Callable[[str], None]
+_Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class DemoRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class MethodRow:
+class _MethodRow:
     """One line of the table; scores from 0 to 1."""
 
     name: str
@@ -103,17 +103,17 @@ HEADINGS = ("", "mAP", "95% range", "R@5", "localisation")
 class Demonstration:
     """What the demo made and found."""
 
-    files: DemoFolder
-    table: tuple[MethodRow, ...]  # chance first, the method that searches the episode last
+    files: _DemoFolder
+    table: tuple[_MethodRow, ...]  # chance first, the method that searches the episode last
     n_test_words: int
     n_passages: int  # that were tested
     n_entries: int  # that each was looked up in
-    spotted: Spotted
+    spotted: _Spotted
 
 
-def demonstrate(request: DemoRequest, tell: Tell = lambda line: None) -> Demonstration:
+def demonstrate(request: DemoRequest, tell: _Tell = lambda line: None) -> Demonstration:
     """Make a world, train heads, compare them, search an episode; `tell` gets a line when a step is done."""
-    files = DemoFolder(request.folder)
+    files = _DemoFolder(request.folder)
     trunk = load_checkpoint(model_path(request.model))  # refused before minutes of drawing
     files.claim()
     network = _draw_and_compile(request, files, trunk)
@@ -126,17 +126,17 @@ def demonstrate(request: DemoRequest, tell: Tell = lambda line: None) -> Demonst
         for split in ("train", "test")
     )
     split, seed, epochs, backend = read_split(files.world.split), request.seed, request.epochs, request.backend
-    experiment = Experiment(train, test, split, trunk, seed, epochs, backend)
+    experiment = _Experiment(train, test, split, trunk, seed, epochs, backend)
     n_train, n_test = len(train.passages), len(test.passages)
     tell(f"computed the trunk's vectors: {n_train} annotated passages to learn from, {n_test} to test on")
-    trained = compare_methods(experiment, files.heads, reading)
+    trained = _compare_methods(experiment, files.heads, reading)
     tell(f"learned {len(trained) - 1} heads, and tested them on words that were never annotated")
     episode = next(one for one in corpus.episodes if one.split == "test")
     truth = [sign for sign in read_truth(files.world.truth) if sign.video_id == episode.video_id]
-    spotted = search_episode(episode, dictionary, truth, reading, experiment, trained)
-    table, scores = table_of(trained), trained[-1].scores
+    spotted = _search_episode(episode, dictionary, truth, reading, experiment, trained)
+    table, scores = _table_of(trained), trained[-1].scores
     write_json([asdict(row) for row in table], files.scores, overwrite=True)
-    write_demo_report(files, table, experiment, spotted, reading)
+    _write_demo_report(files, table, experiment, spotted, reading)
     now, eaf = datetime.now(UTC), files.outputs.paths[Output.EAF]
     axis = spotted.answer.words[0].similarity.axis
     glosses = ((axis.millis_of(_span(sign)), sign.word) for sign in truth)
@@ -147,7 +147,7 @@ def demonstrate(request: DemoRequest, tell: Tell = lambda line: None) -> Demonst
     return Demonstration(files, table, len(split.test), len(scores.passage_ids), scores.n_entries, spotted)
 
 
-def _draw_and_compile(request: DemoRequest, files: DemoFolder, trunk: Checkpoint) -> VideoEmbedder:
+def _draw_and_compile(request: DemoRequest, files: _DemoFolder, trunk: Checkpoint) -> VideoEmbedder:
     """Draw the world, and meanwhile compile the trunk, which takes a core for a quarter of a minute."""
     world = WorldRequest(
         folder=files.world.folder, preset=request.preset, seed=request.seed, side=_SIDE, workers=request.workers
@@ -179,7 +179,7 @@ def _compile(model: VideoEmbedder) -> None:
 _MARK = ".signspot-demo"  # a folder that carries it was made by the demo and may be written again
 
 
-class DemoFolder:
+class _DemoFolder:
     """The files that a demo leaves."""
 
     def __init__(self, folder: Path) -> None:
@@ -200,11 +200,11 @@ class DemoFolder:
 
 # What the demo compares: the trunk alone, and heads learned from its supervisors, on words that nobody annotated.
 
-FALSE_ALARMS = 0.2  # share of passages in which a word that is not there may pass the threshold
+_FALSE_ALARMS = 0.2  # share of passages in which a word that is not there may pass the threshold
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class _Method:
     """One line of the table."""
 
     name: str
@@ -213,24 +213,24 @@ class Method:
     dictionary: Literal["limited", "full"] = "limited"  # whose clips are looked up: of the training words, or of all
 
 
-METHODS = (
-    Method("trunk alone", "nothing is learned here: the vectors of the shipped trunk are compared as they are"),
-    Method(
+_METHODS = (
+    _Method("trunk alone", "nothing is learned here: the vectors of the shipped trunk are compared as they are"),
+    _Method(
         "classification",
         "learns to name the annotated signs and the dictionary clips of the training words",
         loss="classification",
     ),
-    Method(
+    _Method(
         "watch-lookup",
         "watch: learns that an annotated sign looks like the dictionary clips of its word, unlike those of others",
         loss="watch-lookup",
     ),
-    Method(
+    _Method(
         "watch-read-lookup",
         "also reads: somewhere in a passage are signs of the other words of its subtitle, nobody says where",
         loss="watch-read-lookup",
     ),
-    Method(
+    _Method(
         "full-dictionary",
         "the same, and it may look up every word it reads: the clips of test words too, their annotations never",
         loss="watch-read-lookup",
@@ -240,7 +240,7 @@ METHODS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Experiment:
+class _Experiment:
     """What all methods learn from and are tested on."""
 
     train: Material
@@ -253,50 +253,50 @@ class Experiment:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TrainedMethod:
+class _TrainedMethod:
     """A method, its model and its scores."""
 
-    method: Method
+    method: _Method
     model: PictureModel
     path: Path | None  # the trunk and the learned head as one file
     scores: ProtocolScores  # of the test words in the test passages
 
 
-def compare_methods(experiment: Experiment, folder: Path, reading: Reading) -> tuple[TrainedMethod, ...]:
+def _compare_methods(experiment: _Experiment, folder: Path, reading: Reading) -> tuple[_TrainedMethod, ...]:
     """Train every method in a run folder of its own, and test it once, at the end."""
     output_folder(folder)
-    return tuple(_train(method, experiment, folder, reading) for method in METHODS)
+    return tuple(_train(method, experiment, folder, reading) for method in _METHODS)
 
 
-def table_of(trained: tuple[TrainedMethod, ...]) -> tuple[MethodRow, ...]:
+def _table_of(trained: tuple[_TrainedMethod, ...]) -> tuple[_MethodRow, ...]:
     """Chance, then every method."""
     last = trained[-1].scores
     chance = (last.chance_mean_ap, last.chance_recall_at_k, last.chance_localisation)
-    rows = [MethodRow("chance", "vectors that know nothing", *chance, is_chance=True)]
+    rows = [_MethodRow("chance", "vectors that know nothing", *chance, is_chance=True)]
     for one in trained:
         scores, method = one.scores, one.method
         drawn = class_interval(scores.passages.ap, scores.passages.words)
         spread = None if drawn.low is None or drawn.high is None else (drawn.low, drawn.high)
         means = (scores.mean_ap, scores.recall_at_5, scores.localisation)
-        rows.append(MethodRow(method.name, method.what, *means, mean_ap_range=spread))
+        rows.append(_MethodRow(method.name, method.what, *means, mean_ap_range=spread))
     return tuple(rows)
 
 
-def _train(method: Method, experiment: Experiment, folder: Path, reading: Reading) -> TrainedMethod:
+def _train(method: _Method, experiment: _Experiment, folder: Path, reading: Reading) -> _TrainedMethod:
     trunk, words, backend = experiment.trunk, experiment.split.test, experiment.backend
     if method.loss is None:
         model = PictureModel(embedder_from_checkpoint(trunk, backend=backend))
-        return TrainedMethod(method, model, None, score_head(None, experiment.test, words))
+        return _TrainedMethod(method, model, None, score_head(None, experiment.test, words))
     head = _train_head(method, experiment, RunFolder(folder / method.name), reading)
     path = folder / f"{method.name}.safetensors"
     labels = tuple(experiment.train.vocabulary) if head.config.classes else ()
     made_by = f"signspot demo; trunk {trunk.card.name}"
     ModelFile(name=method.name, trunk=trunk, created_from=made_by, words=labels).save(path, head)
     model = PictureModel(embedder_from_checkpoint(path, backend=backend))
-    return TrainedMethod(method, model, path, score_head(head, experiment.test, words))
+    return _TrainedMethod(method, model, path, score_head(head, experiment.test, words))
 
 
-def _train_head(method: Method, experiment: Experiment, run: RunFolder, reading: Reading) -> Head:
+def _train_head(method: _Method, experiment: _Experiment, run: RunFolder, reading: Reading) -> Head:
     """Train a head on the training words alone; the run is begun anew each time: it takes seconds."""
     epochs = experiment.epochs
     config = EmbeddingConfig(
@@ -326,14 +326,14 @@ def _train_head(method: Method, experiment: Experiment, run: RunFolder, reading:
     return head.eval()
 
 
-def threshold_of(model: ClipNetwork, experiment: Experiment) -> float:
+def _threshold_of(model: ClipNetwork, experiment: _Experiment) -> float:
     """The cosine that a word which is not there rarely reaches, measured on the training passages.
 
     The words are the test words, so that no curve of theirs was learned, in passages whose subtitle lacks them.
     """
     absent = _absent_peaks(model, experiment.train, experiment.split.test)
     # Rounding makes the cosine of equal vectors a little more than 1.
-    return min(1.0, float(np.quantile(absent, 1 - FALSE_ALARMS))) if len(absent) else model.threshold
+    return min(1.0, float(np.quantile(absent, 1 - _FALSE_ALARMS))) if len(absent) else model.threshold
 
 
 def _absent_peaks(model: ClipNetwork, train: Material, words: tuple[Word, ...]) -> FloatArray:
@@ -361,8 +361,8 @@ NOTE = (
 _TILE = FrameShape(TILE_HEIGHT, TILE_HEIGHT, keep_aspect=True)
 
 
-def write_demo_report(
-    files: DemoFolder, table: tuple[MethodRow, ...], experiment: Experiment, spotted: Spotted, reading: Reading
+def _write_demo_report(
+    files: _DemoFolder, table: tuple[_MethodRow, ...], experiment: _Experiment, spotted: _Spotted, reading: Reading
 ) -> None:
     rows = [(*row.cells, row.what) for row in table]
     scores = PageTable("Words that were never annotated", (*HEADINGS, "what it learns from"), rows)
@@ -371,14 +371,14 @@ def write_demo_report(
         title="signspot demo: spotting signs that were never annotated",
         note=NOTE,
         paragraphs=(*_paragraphs(experiment), findings_note(spotted)),
-        sections=(PageSection("Scores", (table_note(experiment),), scores), PageSection("Examples", figures=figures)),
+        sections=(PageSection("Scores", (_table_note(experiment),), scores), PageSection("Examples", figures=figures)),
         files=_files(files),
         commands=next_commands(files, spotted),
     )
     write_report(page, files.report, overwrite=True)
 
 
-def table_note(experiment: Experiment) -> str:
+def _table_note(experiment: _Experiment) -> str:
     return (
         "mAP and R@5: a passage of continuous signing is looked up in the dictionary clips of the "
         f"{len(experiment.split.test)} test words; a clip is right if its word is the annotated one and its best match "
@@ -388,19 +388,19 @@ def table_note(experiment: Experiment) -> str:
     )
 
 
-def findings_note(spotted: Spotted) -> str:
+def findings_note(spotted: _Spotted) -> str:
     """How many signs of the searched episode were found, and where the threshold comes from."""
     answer, mentions = spotted.answer, spotted.mentions
     return (
         f"{spotted.methods[-1]} searched {spotted.episode.video_id}: of {len(mentions)} times that a test word "
         f"is in a subtitle and signed near it, its highest point lies on the sign {sum(m.is_found for m in mentions)} "
         f"times. With a threshold of {answer.threshold:.4f} there are {len(list(answer))} findings, {spotted.n_right} "
-        f"of them right. In the training passages {FALSE_ALARMS:.0%} of the words that are not there pass this "
+        f"of them right. In the training passages {_FALSE_ALARMS:.0%} of the words that are not there pass this "
         "threshold. All cosines of so small a head are near 1: only their order says anything."
     )
 
 
-def next_commands(files: DemoFolder, spotted: Spotted) -> tuple[str, ...]:
+def next_commands(files: _DemoFolder, spotted: _Spotted) -> tuple[str, ...]:
     """What a newcomer may try now, as a shell takes it."""
     word, threshold = max(spotted.answer.words, key=lambda one: len(one.spottings)).word, spotted.answer.threshold
     model = files.heads / f"{spotted.methods[-1]}.safetensors"
@@ -431,7 +431,7 @@ def _activation() -> tuple[str, ...]:
     return (f". {_quoted(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)}",)
 
 
-def _paragraphs(experiment: Experiment) -> tuple[str, ...]:
+def _paragraphs(experiment: _Experiment) -> tuple[str, ...]:
     train, split = experiment.train, experiment.split
     return (
         f"A world was drawn: a dictionary of {len(train.entry_ids)} clips of {len(train.vocabulary)} words, and "
@@ -444,7 +444,7 @@ def _paragraphs(experiment: Experiment) -> tuple[str, ...]:
     )
 
 
-def _files(files: DemoFolder) -> tuple[tuple[str, str], ...]:
+def _files(files: _DemoFolder) -> tuple[tuple[str, str], ...]:
     csv, eaf, video = (path.name for path in files.outputs.paths.values())
     return (
         (csv, "in a spreadsheet: the findings"),
@@ -456,7 +456,7 @@ def _files(files: DemoFolder) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _figures(spotted: Spotted, reading: Reading) -> Iterator[PageFigure]:
+def _figures(spotted: _Spotted, reading: Reading) -> Iterator[PageFigure]:
     stories = {
         True: ("A found sign", "The highest point (circle) lies where the word is signed (green)."),
         False: ("A missed sign", "The highest point (circle) lies elsewhere: something else looks more like the clip."),
@@ -464,11 +464,11 @@ def _figures(spotted: Spotted, reading: Reading) -> Iterator[PageFigure]:
     for is_found, (title, text) in stories.items():
         if (mention := spotted.clearest(is_found=is_found)) is not None:
             said = f"Each curve is one dictionary clip of {mention.word}, over the passage whose subtitle mentions it. "
-            png = example_png(example_of(mention, spotted, reading))
+            png = example_png(_example_of(mention, spotted, reading))
             yield PageFigure(f"{title}: {mention.word}", png, said + text, said + text)
 
 
-def example_of(mention: Mention, spotted: Spotted, reading: Reading = Reading()) -> Example:
+def _example_of(mention: Mention, spotted: _Spotted, reading: Reading = Reading()) -> Example:
     """What a figure shows of a mention: pictures, the truth, and the curves of every method."""
     episode, entry = spotted.episode, mention.entry
     panels = tuple(
@@ -518,7 +518,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spotted:
+class _Spotted:
     """An episode searched by every method for the test words that its subtitles mention."""
 
     episode: Episode
@@ -537,14 +537,14 @@ class Spotted:
         return max(alike, key=lambda mention: mention.cosine, default=None)
 
 
-def search_episode(
+def _search_episode(
     episode: Episode,
     dictionary: Dictionary,
     truth: Sequence[SignedSign],
     reading: Reading,  # its store holds the trunk's vectors
-    experiment: Experiment,
-    trained: Sequence[TrainedMethod],
-) -> Spotted:
+    experiment: _Experiment,
+    trained: Sequence[_TrainedMethod],
+) -> _Spotted:
     """Let every method look for the test words that the subtitles mention, near those subtitles."""
     cues = read_subtitles(episode.subtitles).subtitles if episode.subtitles is not None else ()
     mentioned = [mention.word for cue in cues for mention in find_words(cue.text, dictionary.vocabulary)]
@@ -553,7 +553,7 @@ def search_episode(
     words = tuple(sorted(asked, key=lambda word: (-mentioned.count(word), word)))
     if not words:
         raise InputError(episode.video, "its subtitles mention no test word", "choose another seed")
-    threshold = threshold_of(trained[-1].model.network, experiment)
+    threshold = _threshold_of(trained[-1].model.network, experiment)
     options = SpotOptions(threshold=threshold, subtitles=cues, reading=reading)
     queries = (_query(words, dictionary, experiment.test, one) for one in trained)
     answers = tuple(
@@ -564,10 +564,10 @@ def search_episode(
         near = FrameSpan(max(0, found.frame - 8), found.frame + 8)
         n_right += any(sign.word == found.word and near.overlaps(_span(sign)) for sign in truth)
     methods = tuple(one.method.name for one in trained)
-    return Spotted(episode, methods, answers, signed_mentions(answers[-1], truth), n_right)
+    return _Spotted(episode, methods, answers, _signed_mentions(answers[-1], truth), n_right)
 
 
-def _query(words: tuple[Word, ...], dictionary: Dictionary, material: Material, one: TrainedMethod) -> Query:
+def _query(words: tuple[Word, ...], dictionary: Dictionary, material: Material, one: _TrainedMethod) -> Query:
     """The dictionary clips of the words as a method sees them, from the trunk's vectors that are known already."""
     rows = {entry_id: row for row, entry_id in enumerate(material.entry_ids)}
     vectors = []
@@ -582,7 +582,7 @@ def _span(sign: SignedSign) -> FrameSpan:
     return FrameSpan(sign.start_frame, sign.stop_frame)
 
 
-def signed_mentions(answer: VideoAnswer, truth: Iterable[SignedSign]) -> tuple[Mention, ...]:
+def _signed_mentions(answer: VideoAnswer, truth: Iterable[SignedSign]) -> tuple[Mention, ...]:
     """Every mention of a searched word that is signed near its subtitle; all signs of `truth` are of this video."""
     spans: dict[str, list[FrameSpan]] = {}
     for sign in truth:

@@ -58,12 +58,12 @@ from signspot.workflows.train import MaterialOptions, MaterialSources, dictionar
 
 # The numbers of the paper that stand beside ours, about BSL-1K and BSLDict: only the order of methods can be compared.
 
-LOCALISATION = 0.8308  # Paper 4.4: the word is known; watch-read-lookup
-SPOTTING = 0.170  # Paper 4.3: mAP of the trunk's classifier over all windows
+_LOCALISATION = 0.8308  # Paper 4.4: the word is known; watch-read-lookup
+_SPOTTING = 0.170  # Paper 4.3: mAP of the trunk's classifier over all windows
 
 
 @dataclass(frozen=True, slots=True)
-class PaperRow:
+class _PaperRow:
     """One line of the paper's tables, as shares of 1."""
 
     name: str
@@ -79,10 +79,10 @@ _UNSEEN = {
     "classification": (0.1028, 0.1419), "infonce": (0.1088, 0.1423), "watch-lookup": (0.1105, 0.1462),
     "watch-read-lookup": (0.1369, 0.1779),
 }  # fmt: skip
-_FULL = PaperRow("Table 3, watch-read-lookup with the full dictionary, unseen words", 0.1539, 0.2087)
+_FULL = _PaperRow("Table 3, watch-read-lookup with the full dictionary, unseen words", 0.1539, 0.2087)
 
 
-def paper_row(protocol: str, config: EmbeddingConfig | None) -> PaperRow | None:
+def _paper_row(protocol: str, config: EmbeddingConfig | None) -> _PaperRow | None:
     """The line that belongs to a protocol and to how a run was trained; watch-read-lookup where that is not known."""
     if protocol == "all":
         return None
@@ -90,7 +90,7 @@ def paper_row(protocol: str, config: EmbeddingConfig | None) -> PaperRow | None:
     if protocol == "unseen" and config is not None and config.dictionary == "full" and loss == "watch-read-lookup":
         return _FULL
     name = f"Table 2, {'InfoNCE' if loss == 'infonce' else loss}, {protocol} words"
-    return PaperRow(name, *(_SEEN if protocol == "seen" else _UNSEEN)[loss])
+    return _PaperRow(name, *(_SEEN if protocol == "seen" else _UNSEEN)[loss])
 
 
 # The closed-vocabulary benchmark: every window of the test videos scored for every test word (Paper 4.3).
@@ -101,7 +101,7 @@ _MS_PER_HOUR = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SpottingScores:
+class _SpottingScores:
     """What a search for all test words in all test videos would find."""
 
     by_word: ClassMeans  # average precision over all windows, of each word that has a right window
@@ -138,9 +138,9 @@ class SpottingScores:
         }
 
 
-def score_spotting(
-    test: TestSet, scorer: Scorer, stride: int, options: BootstrapOptions, reading: Reading = Reading()
-) -> SpottingScores:
+def _score_spotting(
+    test: _TestSet, scorer: _Scorer, stride: int, options: BootstrapOptions, reading: Reading = Reading()
+) -> _SpottingScores:
     """Search every video that has test passages, from its first to its last window."""
     material, passages = test.material, test.material.passages
     rows = test.entry_rows[np.isin(test.gallery_words, passages.label[test.places])]
@@ -184,7 +184,7 @@ def score_spotting(
         hours = n_frames * FRAME_MS / _MS_PER_HOUR
         spread = mean_interval(by_word.values, None, options)
         n_windows = sum(len(one.centres) for one in footage)
-        return SpottingScores(by_word, spread, footage_curve(footage), hours, len(words), n_windows)
+        return _SpottingScores(by_word, spread, footage_curve(footage), hours, len(words), n_windows)
 
 
 # What can be evaluated: a trained run, a model file or a model of the zoo, and two for checks, truth and chance.
@@ -214,7 +214,7 @@ class Windows:
         return self.starts + CLIP_LENGTH // 2
 
 
-class Scorer(Protocol):
+class _Scorer(Protocol):
     """Turns the vectors of a test set into vectors that are compared."""
 
     def entries(self, test: Material, rows: Ints) -> FloatArray:
@@ -225,7 +225,7 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TestedModel:
+class _TestedModel:
     """The model under test: its file, and the options it was trained with where they are known."""
 
     name: str
@@ -236,15 +236,15 @@ class TestedModel:
     notes: tuple[str, ...] = ()
 
 
-def open_tested(name: str, which: WhichModel = "last") -> TestedModel:
+def _open_tested(name: str, which: WhichModel = "last") -> _TestedModel:
     """Find a run folder, a model file or a name of the zoo, or one of the two made for checks."""
     if which not in ("last", "best"):
         raise InputError(f"--checkpoint {which}", "is unknown", "choose last or best")
     if name in (TRUTH, RANDOM):
-        return TestedModel(name=name)
+        return _TestedModel(name=name)
     if not Path(name).is_dir():
         path = model_path(name)
-        return TestedModel(name=name, path=path, checkpoint=load_checkpoint(path))
+        return _TestedModel(name=name, path=path, checkpoint=load_checkpoint(path))
     run = RunFolder(Path(name))
     if not run.config.is_file():
         raise InputError(
@@ -256,13 +256,13 @@ def open_tested(name: str, which: WhichModel = "last") -> TestedModel:
         raise InputError(path, "does not exist", fix)
     notes = ("the best epoch was chosen on the test set: its figures are too good",) if which == "best" else ()
     config = read_config(run.config, EmbeddingConfig, ())
-    return TestedModel(name=name, path=path, checkpoint=load_checkpoint(path), config=config, run=run, notes=notes)
+    return _TestedModel(name=name, path=path, checkpoint=load_checkpoint(path), config=config, run=run, notes=notes)
 
 
-def scorer_of(model: TestedModel, test: Material, seed: int = 0) -> Scorer:
+def _scorer_of(model: _TestedModel, test: Material, seed: int = 0) -> _Scorer:
     """The model made ready for a test set; one whose vectors come from another trunk is refused."""
     if model.checkpoint is None:
-        return TruthScorer() if model.name == TRUTH else RandomScorer(seed)
+        return _TruthScorer() if model.name == TRUTH else _RandomScorer(seed)
     checkpoint = model.checkpoint
     parts = checkpoint.card.architecture.split("+")
     head, dim = None, test.entry_vectors.shape[1]
@@ -281,11 +281,11 @@ def scorer_of(model: TestedModel, test: Material, seed: int = 0) -> Scorer:
     if not is_made_by_it:
         what = "is not the model whose trunk made the vectors of the test set"
         raise InputError(model.name, what, "make the test material with it: `signspot train material --trunk`")
-    return HeadScorer(head)
+    return _HeadScorer(head)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeadScorer:
+class _HeadScorer:
     """A head on the vectors of a trunk; without one the trunk's vectors are compared as they are."""
 
     head: Head | None
@@ -297,7 +297,7 @@ class HeadScorer:
         return embedded(self.head, np.asarray(test.tracks[asked.track][asked.starts], np.float32), CONTINUOUS)
 
 
-class TruthScorer:
+class _TruthScorer:
     """An oracle: a window near a known sign looks exactly like that sign, any other like nothing."""
 
     def entries(self, test: Material, rows: Ints) -> FloatArray:
@@ -313,7 +313,7 @@ class TruthScorer:
         return vectors
 
 
-class RandomScorer:
+class _RandomScorer:
     """Chance: windows and entries have random directions, the same each time for the same seed."""
 
     def __init__(self, seed: int = 0) -> None:
@@ -376,10 +376,8 @@ class ProtocolChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TestSet:
+class _TestSet:
     """What is scored."""
-
-    __test__ = False
 
     material: Material
     places: Ints  # of the passages that are tested
@@ -394,7 +392,7 @@ class TestSet:
         return self.material.entry_word[self.entry_rows]
 
 
-def open_test_set(files: TestFiles, choice: ProtocolChoice, model: TestedModel) -> TestSet:
+def _open_test_set(files: TestFiles, choice: ProtocolChoice, model: _TestedModel) -> _TestSet:
     """Read or make the test set, and choose what the protocol asks for."""
     dictionary = read_dictionary(files.dictionary).dictionary if files.dictionary is not None else None
     if files.material is not None:
@@ -413,7 +411,7 @@ def open_test_set(files: TestFiles, choice: ProtocolChoice, model: TestedModel) 
     if n_unsure := int((is_asked & ~is_sure).sum()):
         notes += (f"{n_unsure} passages left out: confidence below {choice.min_confidence:g}",)
     units, unit = _units(material, files.corpus)
-    return TestSet(
+    return _TestSet(
         material=material,
         places=np.flatnonzero(is_asked & is_sure),
         entry_rows=rows,
@@ -424,7 +422,7 @@ def open_test_set(files: TestFiles, choice: ProtocolChoice, model: TestedModel) 
     )
 
 
-def _test_words(choice: ProtocolChoice, model: TestedModel) -> tuple[Word, ...] | None:
+def _test_words(choice: ProtocolChoice, model: _TestedModel) -> tuple[Word, ...] | None:
     """The test words of the split; None for all."""
     if choice.name == "all":
         return None
@@ -440,7 +438,7 @@ def _test_words(choice: ProtocolChoice, model: TestedModel) -> tuple[Word, ...] 
     return read_split(path).test
 
 
-def _notes_on(folder: Path, model: TestedModel) -> tuple[str, ...]:
+def _notes_on(folder: Path, model: _TestedModel) -> tuple[str, ...]:
     """Whether a run was tested, or even trained, on this material."""
     if model.run is None or not model.run.data.is_file():
         return ()
@@ -452,7 +450,7 @@ def _notes_on(folder: Path, model: TestedModel) -> tuple[str, ...]:
     return ("this is not the test material of the run",) if known.get("test", own) != own else ()
 
 
-def _made(files: TestFiles, dictionary: Dictionary | None, model: TestedModel) -> tuple[Material, tuple[str, ...]]:
+def _made(files: TestFiles, dictionary: Dictionary | None, model: _TestedModel) -> tuple[Material, tuple[str, ...]]:
     """Make test material; vectors are taken from the store where they are there."""
     if files.corpus is None or dictionary is None:
         fix = "name --test MATERIAL, or --corpus and --dictionary"
@@ -478,7 +476,7 @@ def _units(material: Material, corpus: Path | None) -> tuple[tuple[str, ...], Li
 
 
 N_LISTED = 10  # decisions about each passage, beside those about the entries of its word
-SAME_SIGN = "nothing: one sign"
+_SAME_SIGN = "nothing: one sign"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -495,7 +493,7 @@ class EvaluationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class _Measure:
     """One line of the table; shares of 1."""
 
     name: str
@@ -522,13 +520,13 @@ class Evaluation:
     """Everything that came out."""
 
     request: EvaluationRequest
-    test: TestSet
+    test: _TestSet
     scores: ProtocolScores
-    measures: tuple[Measure, ...]
+    measures: tuple[_Measure, ...]
     cases: tuple[CaseCurves, ...]
     confusion: ConfusionReport
-    spotting: SpottingScores | None
-    paper: PaperRow | None
+    spotting: _SpottingScores | None
+    paper: _PaperRow | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -564,16 +562,16 @@ class Evaluation:
 
 def evaluate(request: EvaluationRequest) -> Evaluation:
     """Score a model as asked; vectors of videos that are in the store are not computed again."""
-    model, reading = open_tested(request.model, request.which), request.files.reading
-    test = open_test_set(request.files, request.protocol, model)
-    scorer = scorer_of(model, test.material, request.seed)
+    model, reading = _open_tested(request.model, request.which), request.files.reading
+    test = _open_test_set(request.files, request.protocol, model)
+    scorer = _scorer_of(model, test.material, request.seed)
     gallery = Gallery(test.gallery_words, scorer.entries(test.material, test.entry_rows))
     options = ProtocolOptions(keep_cosine=True, n_listed=N_LISTED)
     stride, draws = request.protocol.stride, request.bootstrap
     scores = score_passages(_passages(test, scorer, stride, reading), gallery, options)
-    spotting = score_spotting(test, scorer, stride, draws, reading) if request.spotting else None
+    spotting = _score_spotting(test, scorer, stride, draws, reading) if request.spotting else None
     reading.progress("drawing intervals", 0, None)
-    paper = paper_row(request.protocol.name, model.config)
+    paper = _paper_row(request.protocol.name, model.config)
     cosine, n_lost = np.asarray(scores.cosine, np.float32), len(scores.left_out)
     lost = (f"{n_lost} passages left out: the dictionary has no entry for their word",) if n_lost else ()
     return Evaluation(
@@ -594,7 +592,7 @@ def evaluate_challenge(truth: Path, answers: Path) -> OverlapScores:
     return overlap_scores(read_challenge(truth), read_challenge(answers))
 
 
-def passage_windows(material: Material, place: int, stride: int) -> Windows:
+def _passage_windows(material: Material, place: int, stride: int) -> Windows:
     """The windows inside a passage, the last pulled back to its end, and its label."""
     passages = material.passages
     start, stop, track = (int(column[place]) for column in (passages.start, passages.stop, passages.track))
@@ -604,10 +602,10 @@ def passage_windows(material: Material, place: int, stride: int) -> Windows:
     return Windows(track, starts, *label)
 
 
-def _passages(test: TestSet, scorer: Scorer, stride: int, reading: Reading) -> Iterator[TestPassage]:
+def _passages(test: _TestSet, scorer: _Scorer, stride: int, reading: Reading) -> Iterator[TestPassage]:
     for number, place in enumerate(test.places.tolist()):
         reading.progress("looking passages up", number, len(test.places))
-        asked = passage_windows(test.material, place, stride)
+        asked = _passage_windows(test.material, place, stride)
         yield TestPassage(
             passage_id=test.material.passages.names[place],
             word=int(asked.label[0]),
@@ -619,12 +617,12 @@ def _passages(test: TestSet, scorer: Scorer, stride: int, reading: Reading) -> I
 
 
 def _case_curves(
-    test: TestSet, scorer: Scorer, gallery: Gallery, scores: ProtocolScores, stride: int
+    test: _TestSet, scorer: _Scorer, gallery: Gallery, scores: ProtocolScores, stride: int
 ) -> Iterator[CaseCurves]:
     words, place_of = scores.passages.words, {test.material.passages.names[place]: place for place in test.places}
     cosine = np.asarray(scores.cosine, np.float32)
     for case in choose_cases(cosine, words, gallery.words, scores.is_localised):
-        asked = passage_windows(test.material, place_of[scores.passage_ids[case.passage]], stride)
+        asked = _passage_windows(test.material, place_of[scores.passage_ids[case.passage]], stride)
         windows = scorer.windows(test.material, asked)
         own_rows = np.flatnonzero(gallery.words == words[case.passage])
         other = None if case.other_row is None else windows @ gallery.vectors[case.other_row]
@@ -632,32 +630,32 @@ def _case_curves(
 
 
 def _measures(
-    scores: ProtocolScores, spread: ProtocolIntervals, paper: PaperRow | None, spotting: SpottingScores | None
-) -> tuple[Measure, ...]:
+    scores: ProtocolScores, spread: ProtocolIntervals, paper: _PaperRow | None, spotting: _SpottingScores | None
+) -> tuple[_Measure, ...]:
     mean_ap, recall, found = spread.mean_ap, spread.recall_at_k, spread.localisation
-    both = (paper.mean_ap, paper.recall_at_5, LOCALISATION) if paper is not None else (None, None, None)
+    both = (paper.mean_ap, paper.recall_at_5, _LOCALISATION) if paper is not None else (None, None, None)
     chance = (scores.chance_mean_ap, scores.chance_recall_at_k, scores.chance_localisation)
     entries_ap, entries_recall = spread.entries_mean_ap, spread.entries_recall_at_k
     measures = (
-        Measure("mAP", scores.mean_ap, mean_ap.by_class, mean_ap.by_signer, chance[0], both[0]),
-        Measure("R@5", scores.recall_at_k, recall.by_class, recall.by_signer, chance[1], both[1]),
-        Measure("localisation", scores.localisation, found.by_class, found.by_signer, chance[2], both[2]),
-        Measure("mAP, from entries", entries_ap.estimate, entries_ap),
-        Measure("R@5, from entries", entries_recall.estimate, entries_recall),
+        _Measure("mAP", scores.mean_ap, mean_ap.by_class, mean_ap.by_signer, chance[0], both[0]),
+        _Measure("R@5", scores.recall_at_k, recall.by_class, recall.by_signer, chance[1], both[1]),
+        _Measure("localisation", scores.localisation, found.by_class, found.by_signer, chance[2], both[2]),
+        _Measure("mAP, from entries", entries_ap.estimate, entries_ap),
+        _Measure("R@5, from entries", entries_recall.estimate, entries_recall),
     )
     if spotting is None:
         return measures
     means = spotting.mean_ap
-    return (*measures, Measure("spotting mAP", means.estimate, means, chance=spotting.chance, paper=SPOTTING))
+    return (*measures, _Measure("spotting mAP", means.estimate, means, chance=spotting.chance, paper=_SPOTTING))
 
 
-def _pairs(test: TestSet) -> tuple[MinimalPair, ...]:
+def _pairs(test: _TestSet) -> tuple[MinimalPair, ...]:
     """Words of one sign as the dictionary says, then words whose clips look most alike to the trunk."""
     material, words = test.material, test.material.vocabulary
     tested = np.unique(material.passages.label[test.places])
     known = ((a, b) for a, b in test.same_sign.pairs if a < b and a in words and b in words)
     same = {(words.id_of(a), words.id_of(b)) for a, b in known}
     rows = np.flatnonzero(np.isin(material.entry_word, tested))
-    alike = look_alike_pairs(HeadScorer(None).entries(material, rows), material.entry_word[rows])
-    one_sign = tuple(MinimalPair(*pair, SAME_SIGN) for pair in sorted(same))
+    alike = look_alike_pairs(_HeadScorer(None).entries(material, rows), material.entry_word[rows])
+    one_sign = tuple(MinimalPair(*pair, _SAME_SIGN) for pair in sorted(same))
     return (*one_sign, *(pair for pair in alike if (pair.first, pair.second) not in same))

@@ -55,7 +55,7 @@ class Context:
     overwrite: bool = False
 
 
-Writer = Callable[[Sequence[Spotting], Path, Context], tuple[str, ...] | None]  # gives what should be known
+_Writer = Callable[[Sequence[Spotting], Path, Context], tuple[str, ...] | None]  # gives what should be known
 
 
 def _table(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
@@ -139,12 +139,12 @@ def _searched(spottings: Sequence[Spotting], context: Context) -> VideoAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class _Format:
     """One kind of output."""
 
     ending: str  # of its file in a batch
     help: str
-    write: Writer
+    write: _Writer
     names: tuple[str, ...] = ()  # how a file must end, because programs tell it by its name; empty: as one likes
     is_shared: bool = False  # one file for all videos of a batch
     is_of_one: bool = False  # a file cannot hold several videos
@@ -157,21 +157,21 @@ _ELAN_HELP = "A new ELAN file (of a batch: a folder); give yours as VIDEO to add
 class Output(Enum):
     """The table of formats: a new one is a row here, and an option of the commands that write it."""
 
-    CSV = Format(".csv", "Table for a spreadsheet.", _table, (".csv",), is_shared=True)
-    JSON = Format(".json", "JSON.", _json, is_shared=True)
-    JSONL = Format(".jsonl", "One JSON object per line.", _table, (".jsonl",), is_shared=True)
-    PARQUET = Format(".parquet", "Parquet table.", _table, (".parquet",), is_shared=True)
-    VTT = Format(".vtt", "WebVTT subtitles.", _captions, (".vtt",), is_of_one=True)
-    SRT = Format(".srt", "SubRip subtitles.", _captions, (".srt",), is_of_one=True)
-    EAF = Format(".eaf", _ELAN_HELP, _eaf, (".eaf",), is_of_one=True)
-    VIA = Format(".via.json", "VGG VIA 3 project.", _via)
-    PLOT = Format(".png", "Picture of the similarity over time.", _plot, SUFFIXES, is_of_one=True, needs_search=True)
-    VIDEO = Format(
+    CSV = _Format(".csv", "Table for a spreadsheet.", _table, (".csv",), is_shared=True)
+    JSON = _Format(".json", "JSON.", _json, is_shared=True)
+    JSONL = _Format(".jsonl", "One JSON object per line.", _table, (".jsonl",), is_shared=True)
+    PARQUET = _Format(".parquet", "Parquet table.", _table, (".parquet",), is_shared=True)
+    VTT = _Format(".vtt", "WebVTT subtitles.", _captions, (".vtt",), is_of_one=True)
+    SRT = _Format(".srt", "SubRip subtitles.", _captions, (".srt",), is_of_one=True)
+    EAF = _Format(".eaf", _ELAN_HELP, _eaf, (".eaf",), is_of_one=True)
+    VIA = _Format(".via.json", "VGG VIA 3 project.", _via)
+    PLOT = _Format(".png", "Picture of the similarity over time.", _plot, SUFFIXES, is_of_one=True, needs_search=True)
+    VIDEO = _Format(
         ".overlay.mp4", "Video with the curves moving along.", _video, (".mp4",), is_of_one=True, needs_search=True
     )
-    BOBSL = Format(".bobsl.json", "As BOBSL publishes spottings.", _bobsl, is_shared=True)
-    CHALLENGE = Format(".challenge.json", "As in the 2022 challenge.", _challenge, is_shared=True)
-    LAG = Format(
+    BOBSL = _Format(".bobsl.json", "As BOBSL publishes spottings.", _bobsl, is_shared=True)
+    CHALLENGE = _Format(".challenge.json", "As in the 2022 challenge.", _challenge, is_shared=True)
+    LAG = _Format(
         ".lag.png", "Picture of the subtitles' lag and drift.", _lag, (".png",), is_of_one=True, needs_search=True
     )
 
@@ -290,7 +290,7 @@ class ExportRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class _Exported:
     """What was written."""
 
     n_spottings: int
@@ -300,7 +300,7 @@ class Exported:
     warnings: tuple[str, ...] = ()
 
 
-def read_results(path: Path) -> Iterator[Spotting]:
+def _read_results(path: Path) -> Iterator[Spotting]:
     """The spottings of a result file of any kind that can be read, one at a time."""
     content = read_json(path) if path.suffix.lower() == ".json" else None
     if isinstance(content, dict) and {"project", "metadata", "view"} <= set(content):
@@ -310,11 +310,11 @@ def read_results(path: Path) -> Iterator[Spotting]:
     return read_spottings(path)
 
 
-def export(request: ExportRequest, progress: Progress = silent) -> Exported:
+def export(request: ExportRequest, progress: Progress = silent) -> _Exported:
     """Write the results in every format that was asked for, each file whole or not at all."""
     if not request.targets:
         raise InputError(request.results, "no format was asked for", "name an output, such as --eaf F.eaf")
-    spottings = sorted(read_results(request.results), key=lambda one: (one.video_id, one.span_ms, one.word))
+    spottings = sorted(_read_results(request.results), key=lambda one: (one.video_id, one.span_ms, one.word))
     by_video: dict[str, list[Spotting]] = {}
     for one in spottings:
         by_video.setdefault(one.video_id, []).append(one)
@@ -322,8 +322,7 @@ def export(request: ExportRequest, progress: Progress = silent) -> Exported:
     videos = _videos(request, tuple(by_video))
     classes = _class_numbers(spottings, request.classes) if Output.CHALLENGE in request.targets else {}
     context = Context(videos=videos, classes=classes, overwrite=request.overwrite)
-    written: list[Path] = []
-    warnings: list[str] = []
+    written, warnings = list[Path](), list[str]()
     for number, (kind, path) in enumerate(request.targets.items()):
         progress("writing", number, len(request.targets))
         if not kind.value.is_of_one:
@@ -336,7 +335,7 @@ def export(request: ExportRequest, progress: Progress = silent) -> Exported:
             own = {video_id: videos[video_id]} if video_id in videos else {}
             warnings += kind.write(by_video[video_id], file, replace(context, videos=own))
             written.append(file)
-    return Exported(len(spottings), len(by_video), tuple(written), classes, tuple(warnings))
+    return _Exported(len(spottings), len(by_video), tuple(written), classes, tuple(warnings))
 
 
 def _of_segment(segment: ViaSegment, *, is_alone: bool) -> Spotting:
@@ -419,7 +418,7 @@ def _class_numbers(spottings: Sequence[Spotting], path: Path | None) -> dict[str
 
 # Who says so: everything a result rests on, and what else the same file says about that moment.
 
-PREFIX = "spot:"
+_PREFIX = "spot:"
 _SHORTEST = 4  # characters of an id
 _MOST_OTHERS = 20
 
@@ -462,7 +461,7 @@ class Why:
 
 def why(request: WhyRequest) -> Why:
     """Find a result by its id and gather what is known about it."""
-    rows = list(read_results(request.results))
+    rows = list(_read_results(request.results))
     found = _found(rows, request)
     here = (one for one in rows if one is not found and one.video_id == found.video_id)
     at_once = [one for one in here if one.span_ms.overlaps(found.span_ms)]
@@ -475,11 +474,11 @@ def why(request: WhyRequest) -> Why:
 
 
 def _found(rows: list[Spotting], request: WhyRequest) -> Spotting:
-    wanted = request.spotting_id.strip().lower().removeprefix(PREFIX)
+    wanted = request.spotting_id.strip().lower().removeprefix(_PREFIX)
     if len(wanted) < _SHORTEST:
         what = f"an id has at least {_SHORTEST} characters after 'spot:'"
         raise InputError(request.spotting_id, what, "copy it from the results")
-    alike = [row for row in rows if row.spotting_id.removeprefix(PREFIX).startswith(wanted)]
+    alike = [row for row in rows if row.spotting_id.removeprefix(_PREFIX).startswith(wanted)]
     matches = {row.spotting_id: row for row in reversed(alike)}
     if not matches:
         what = f"none of its {len(rows)} results has the id {request.spotting_id!r}"

@@ -68,7 +68,7 @@ from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import english_synonyms, shared_sign_synonyms
 from signspot.workflows.spot import read_words
 
-Cell = str | int | float | bool | None
+_Cell = str | int | float | bool | None
 _MANIFEST = "material.json"
 
 
@@ -94,20 +94,20 @@ class TrainedRun:
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedRow:
+class _ComparedRow:
     """One option or result in all runs compared; None where a run lacks it."""
 
     name: str
-    values: tuple[Cell, ...]
+    values: tuple[_Cell, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class _Comparison:
     """Runs side by side."""
 
     runs: tuple[str, ...]
-    options: tuple[ComparedRow, ...]  # only those that differ
-    results: tuple[ComparedRow, ...]
+    options: tuple[_ComparedRow, ...]  # only those that differ
+    results: tuple[_ComparedRow, ...]
 
 
 def train_embedding(
@@ -155,7 +155,7 @@ def _checksums(request: EmbeddingRun, config: EmbeddingConfig) -> dict[str, str]
     return {name: file_sha256(path) for name, path in files.items() if path is not None}
 
 
-def compare_runs(folders: tuple[Path, ...]) -> Comparison:
+def compare_runs(folders: tuple[Path, ...]) -> _Comparison:
     runs = [RunFolder(folder) for folder in folders]
     for run in runs:
         if not run.config.is_file():
@@ -163,7 +163,7 @@ def compare_runs(folders: tuple[Path, ...]) -> Comparison:
     options = _rows([_flat(read_table(run.config)) for run in runs])
     results = _rows([_flat(results_of(run) or {"state": "not finished"}) for run in runs])
     differing = tuple(row for row in options if len(set(map(repr, row.values))) > 1)
-    return Comparison(tuple(map(str, folders)), differing, results)
+    return _Comparison(tuple(map(str, folders)), differing, results)
 
 
 def _model_file(request: EmbeddingRun, config: EmbeddingConfig, train: Material) -> ModelFile:
@@ -178,9 +178,9 @@ def _model_file(request: EmbeddingRun, config: EmbeddingConfig, train: Material)
     return ModelFile(name=run, trunk=checkpoint, created_from=f"{made_by}; trunk {checkpoint.card.name}", words=words)
 
 
-def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, Cell]:
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, _Cell]:
     """Nested tables as one, with dotted names; lists as text."""
-    flat: dict[str, Cell] = {}
+    flat: dict[str, _Cell] = {}
     for name, value in table.items():
         if isinstance(value, Mapping):
             flat |= _flat(value, f"{prefix}{name}.")
@@ -189,9 +189,9 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, Cell]:
     return flat
 
 
-def _rows(tables: list[dict[str, Cell]]) -> tuple[ComparedRow, ...]:
+def _rows(tables: list[dict[str, _Cell]]) -> tuple[_ComparedRow, ...]:
     names = dict.fromkeys(name for table in tables for name in table)  # each once, in order
-    return tuple(ComparedRow(name, tuple(table.get(name) for table in tables)) for name in names)
+    return tuple(_ComparedRow(name, tuple(table.get(name) for table in tables)) for name in names)
 
 
 # Draw which words are trained and which are tested (Paper 4.1).
@@ -213,7 +213,7 @@ class SplitRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnSplit:
+class _DrawnSplit:
     """A split that was written, and how often its words are labelled."""
 
     split: WordSplit
@@ -235,7 +235,7 @@ class DrawnSplit:
             yield f"{self.untested:,} test words cannot be tested: no video of the split 'test' has them"
 
 
-def draw_words(request: SplitRequest) -> DrawnSplit:
+def draw_words(request: SplitRequest) -> _DrawnSplit:
     if sum(given is not None for given in (request.corpus, request.data, request.words)) != 1:
         raise InputError("train split", "needs words to draw from", "give one of --corpus, --data and --words")
     refuse_existing(request.out, overwrite=request.overwrite)
@@ -255,7 +255,7 @@ def draw_words(request: SplitRequest) -> DrawnSplit:
     split = draw_split(kept, request.n_test, request.seed)
     write_split(split, request.out, overwrite=request.overwrite)
     untested = None if tested is None else sum(word not in tested for word in split.test)
-    return DrawnSplit(split, counted, kept, len(counts) - len(kept), untested)
+    return _DrawnSplit(split, counted, kept, len(counts) - len(kept), untested)
 
 
 def _listed_words(path: Path) -> Iterator[Word]:
@@ -434,7 +434,7 @@ class MaterialSources:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MadeMaterial:
+class _MadeMaterial:
     """Material, how many annotations were left out of it by reason, and what else should be known."""
 
     material: Material
@@ -469,7 +469,7 @@ class MaterialFiles:
 
 def write_training_material(
     files: MaterialFiles, trunk: Embeds, options: MaterialOptions = MaterialOptions()
-) -> MadeMaterial:
+) -> _MadeMaterial:
     """Make material from files and write it as a folder, with the synonyms that are known."""
     refuse_material_folder(files.out, overwrite=files.overwrite)
     corpus, read = read_corpus(files.corpus), read_dictionary(files.dictionary)
@@ -490,7 +490,7 @@ def dictionary_synonyms(dictionary: Dictionary) -> Synonyms:
     return Synonyms(shared.pairs | sign_synonyms(dictionary.folder).pairs)
 
 
-def make_training_material(sources: MaterialSources, options: MaterialOptions = MaterialOptions()) -> MadeMaterial:
+def make_training_material(sources: MaterialSources, options: MaterialOptions = MaterialOptions()) -> _MadeMaterial:
     """Labelled passages, the trunk vectors of their videos, and those of all dictionary entries."""
     videos = _Videos(sources, options)
     for episode in sources.corpus.episodes:
@@ -512,7 +512,7 @@ def make_training_material(sources: MaterialSources, options: MaterialOptions = 
     check_material(material, "training material")
     n_annotations = sum(len(marks) for marks in videos.annotations.values())
     rights = (*videos.rights, *(entry.rights for entry in entries))
-    return MadeMaterial(material, n_annotations, tuple((+videos.left_out).items()), tuple(videos.problems), rights)
+    return _MadeMaterial(material, n_annotations, tuple((+videos.left_out).items()), tuple(videos.problems), rights)
 
 
 class _Videos:

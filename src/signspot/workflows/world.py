@@ -194,7 +194,7 @@ def preview_world(folder: Path, preset: str, seed: int) -> tuple[Path, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class WorldMeasures:
+class _WorldMeasures:
     """How a world compares with the paper's corpora, and how hard it is for the weakest baseline."""
 
     preset: str
@@ -207,9 +207,9 @@ class WorldMeasures:
     chance_mean_ap: float
 
 
-def measure_world(preset: str, seed: int) -> WorldMeasures:
+def measure_world(preset: str, seed: int) -> _WorldMeasures:
     """Perform the test episodes and compare raw joints."""
     world = World.of(preset_named(preset), seed)
     scores = raw_joint_scores(world)
     means = (scores.mean_ap, scores.recall_at_5, scores.localisation, scores.chance_mean_ap)
-    return WorldMeasures(preset, world.preset.version, seed, world_statistics(world), *means)
+    return _WorldMeasures(preset, world.preset.version, seed, world_statistics(world), *means)

@@ -38,7 +38,7 @@ class Sense:
 
 
 @dataclass(frozen=True, slots=True)
-class FalseFriend:
+class _FalseFriend:
     """A form that names one word here and another there."""
 
     form_id: str
@@ -55,7 +55,7 @@ class Lexicon:
     other_senses: Mapping[Word, tuple[Sense, ...]]  # of the second language
     synonyms: tuple[tuple[Word, Word], ...]
     minimal_pairs: tuple[tuple[str, str], ...]  # form ids
-    false_friends: tuple[FalseFriend, ...]
+    false_friends: tuple[_FalseFriend, ...]
 
     def of_language(self, language: str) -> Mapping[Word, tuple[Sense, ...]]:
         if language not in (LANGUAGE, OTHER_LANGUAGE):
@@ -128,7 +128,7 @@ def _senses(word: Word, form_ids: list[str]) -> tuple[Sense, ...]:
 
 def _second_language(
     lemmas: tuple[Lemma, ...], senses: Mapping[Word, tuple[Sense, ...]], inventory: _Inventory
-) -> tuple[Mapping[Word, tuple[Sense, ...]], tuple[FalseFriend, ...]]:
+) -> tuple[Mapping[Word, tuple[Sense, ...]], tuple[_FalseFriend, ...]]:
     """One form for every word: the first language's, that of another word, or a new one."""
     rng = inventory.rng
     words_of: dict[str, set[Word]] = {}
@@ -136,7 +136,7 @@ def _second_language(
         for sense in own:
             words_of.setdefault(sense.form_id, set()).add(word)
     other: dict[Word, tuple[Sense, ...]] = {}
-    friends: list[FalseFriend] = []
+    friends: list[_FalseFriend] = []
     for lemma in lemmas:
         fate = rng.random()
         form_id = senses[lemma.word][0].form_id
@@ -145,7 +145,7 @@ def _second_language(
             is_friend = fate < _COGNATES + _FALSE_FRIENDS and lemma.word not in words_of[borrowed]
             form_id = borrowed if is_friend else inventory.new()
             if is_friend:
-                friends += [FalseFriend(form_id, word, lemma.word) for word in sorted(words_of[form_id])]
+                friends += [_FalseFriend(form_id, word, lemma.word) for word in sorted(words_of[form_id])]
         other[lemma.word] = _senses(lemma.word, [form_id])
     return other, tuple(friends)
 
@@ -228,7 +228,7 @@ class Hands(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stroke:
+class _Stroke:
     """One posture and its movement."""
 
     shape: str
@@ -247,7 +247,7 @@ class Stroke:
 class Form:
     """How a sign is performed: one stroke, or two of a compound."""
 
-    strokes: tuple[Stroke, ...]
+    strokes: tuple[_Stroke, ...]
     hands: Hands = Hands.ONE
     base_shape: str = "flat"  # of the other hand where it is a base
 
@@ -272,7 +272,7 @@ def _random_form(rng: np.random.Generator) -> Form:
     reach = _PLACE_AT_BASE if hands is Hands.BASE else _PLACE
     location = "middle-space" if hands is Hands.BASE else _pick(rng, tuple(LOCATIONS))
     x, y, z = np.round(rng.uniform(-reach, reach, 3), 3).tolist()
-    stroke = Stroke(
+    stroke = _Stroke(
         shape=shape,
         final_shape=final_shape,
         location=location,
@@ -452,7 +452,7 @@ _UNCOUNTED = ("sheep", "fish", "sky", "money", "news", "trousers", "mathematics"
 _DOUBLING = ("admit", "beg", "clap", "drag", "drop", "grab", "knit", "stop", "wrap")
 
 
-def plural(noun: str) -> str:
+def _plural(noun: str) -> str:
     """The plural of a noun, of the last part of a compound."""
     head, dash, last = noun.rpartition("-")
     if last in _UNCOUNTED:
@@ -494,7 +494,7 @@ _PATTERNS = (
     "we can I the P , and she D the A N for a N in the A N",
 )
 _KIND = {"N": "noun", "P": "noun", "V": "verb", "D": "verb", "I": "verb", "A": "adjective"}
-_INFLECTED = {"P": plural, "V": _with_s, "D": _past}
+_INFLECTED = {"P": _plural, "V": _with_s, "D": _past}
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,7 @@ def _passages(world: World, mean: FloatArray) -> Iterator[TestPassage]:
             grid = WindowGrid(len(span))
             vectors = _unit(windows(joints[span.start : span.stop], grid) - mean)
             centres = span.start + grid.starts() + CLIP_LENGTH // 2
-            signer = episode.performance.signer.signer_id
-            name = f"{episode.episode_id}/{number}"
+            name, signer = f"{episode.episode_id}/{number}", episode.performance.signer.signer_id
             yield TestPassage(name, world.test_words.id_of(label.word), label.frame, centres, vectors, signer)
 
 

@@ -14,16 +14,7 @@ import numpy as np
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray, Floats, Ints
 from signspot.domain.words import Word
-from signspot.world.lexicon import (
-    DIRECTIONS,
-    LOCATIONS,
-    ORIENTATIONS,
-    PATHS,
-    SHAPES,
-    SIZES,
-    Form,
-    Hands,
-)
+from signspot.world.lexicon import DIRECTIONS, LOCATIONS, ORIENTATIONS, PATHS, SHAPES, SIZES, Form, Hands
 from signspot.world.people import POSTURE, Carriage, Signer, landmarks
 
 _RELAXED = 0.55 * SHAPES["c"] + 0.45 * SHAPES["flat"]

@@ -16,7 +16,7 @@ _WAVES = 6  # of the field of personal offsets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Manner:
+class _Manner:
     """A smooth field of personal offsets: where and how somebody holds the hand depends on where it is."""
 
     frequencies: Floats  # (6, waves) of palm point and orientation
@@ -34,10 +34,10 @@ class Signer:
 
     signer_id: str
     left_handed: bool
-    body: Proportions
-    camera: Camera  # how this person is filmed
+    body: _Proportions
+    camera: _Camera  # how this person is filmed
     appearance: Appearance
-    manner: Manner
+    manner: _Manner
     laxness: Floats  # (5,) share by which each finger stays relaxed
     coupling: float  # how much a finger moves with its neighbours
     bow: float  # how much straight paths curve, share of their length
@@ -58,7 +58,7 @@ def draw_signer(signer_id: str, seed: int, difficulty: Difficulty, *, filmed_asi
         signer_id=signer_id,
         left_handed=bool(rng.random() < 0.11),
         body=_draw_body(rng),
-        camera=Camera(
+        camera=_Camera(
             shoulder_width=float(rng.uniform(0.235, 0.285)),
             centre=(float(rng.normal(0.5, 0.012)), float(rng.normal(0.42, 0.012))),
             yaw=float(yaw),
@@ -76,9 +76,9 @@ def draw_signer(signer_id: str, seed: int, difficulty: Difficulty, *, filmed_asi
     )
 
 
-def _draw_body(rng: np.random.Generator) -> Proportions:
+def _draw_body(rng: np.random.Generator) -> _Proportions:
     arm, hand = rng.normal(1, 0.05), rng.normal(1, 0.05)
-    return Proportions(
+    return _Proportions(
         upper_arm=float(np.clip(0.84 * arm * rng.normal(1, 0.02), 0.72, 0.98)),
         forearm=float(np.clip(0.70 * arm * rng.normal(1, 0.02), 0.60, 0.82)),
         hand=float(np.clip(0.50 * hand, 0.42, 0.58)),
@@ -87,12 +87,12 @@ def _draw_body(rng: np.random.Generator) -> Proportions:
     )
 
 
-def _draw_manner(rng: np.random.Generator, difficulty: Difficulty) -> Manner:
+def _draw_manner(rng: np.random.Generator, difficulty: Difficulty) -> _Manner:
     scales = np.repeat((difficulty.style_location, difficulty.style_orientation), 3)
     frequencies = rng.normal(0, 1, (6, _WAVES)) * np.repeat((2.2, 0.9), 3)[:, None]
     # A sine has the variance 1/2 and the waves add up, so the field has the standard deviation of its knob.
     amplitudes = rng.normal(0, 1, (_WAVES, 6)) * scales * np.sqrt(2 / _WAVES)
-    return Manner(frequencies, rng.uniform(0, 2 * np.pi, _WAVES), amplitudes)
+    return _Manner(frequencies, rng.uniform(0, 2 * np.pi, _WAVES), amplitudes)
 
 
 # How a drawn signer looks: colours and cut, drawn so that hands stand out as interpreters dress for it.
@@ -200,7 +200,7 @@ _UNSEEN, _SEEN = 0.03, 0.99  # visibility of legs and of all else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proportions:
+class _Proportions:
     """A body, in shoulder widths."""
 
     upper_arm: float = 0.84
@@ -211,7 +211,7 @@ class Proportions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Camera:
+class _Camera:
     """How the body lies in the square picture."""
 
     shoulder_width: float = 0.27  # picture widths
@@ -228,7 +228,7 @@ class Carriage:
     head: Floats  # (n_frames, 3) nod, turn, tilt in radians
 
 
-def landmarks(postures: Floats, carriage: Carriage, body: Proportions, camera: Camera) -> FloatArray:
+def landmarks(postures: Floats, carriage: Carriage, body: _Proportions, camera: _Camera) -> FloatArray:
     """(n_frames, 2, 26) postures of right and left hand -> (n_frames, 258) landmarks, x and y in picture widths."""
     n = len(postures)
     pose = np.empty((n, 33, 3))
@@ -245,7 +245,7 @@ def landmarks(postures: Floats, carriage: Carriage, body: Proportions, camera: C
     return _as_layout(_in_picture(everything, carriage, camera))
 
 
-def _arm_joints(posture: Floats, body: Proportions) -> tuple[Floats, Floats, Floats]:
+def _arm_joints(posture: Floats, body: _Proportions) -> tuple[Floats, Floats, Floats]:
     """The right arm: shoulder (n, 3), elbow (n, 3) and hand (n, 21, 3) in body coordinates."""
     hand = turned(_hand_points(posture[:, 6:]) * body.hand, posture[:, 3:6])
     palm = turned(np.broadcast_to(np.array(_PALM) * body.hand, (len(posture), 1, 3)), posture[:, 3:6])[:, 0]
@@ -303,7 +303,7 @@ def _thumb(angles: Floats) -> Floats:
     return np.cumsum(steps, axis=1)
 
 
-def _elbow(reach: Floats, body: Proportions) -> Floats:
+def _elbow(reach: Floats, body: _Proportions) -> Floats:
     """Where the elbow lies, from the shoulder, for a wrist at `reach` (n, 3)."""
     length = _length(reach)
     along = reach / length
@@ -314,7 +314,7 @@ def _elbow(reach: Floats, body: Proportions) -> Floats:
     return np.asarray(along * share + side * height)
 
 
-def _fill_trunk(pose: Floats, head: Floats, body: Proportions) -> None:
+def _fill_trunk(pose: Floats, head: Floats, body: _Proportions) -> None:
     left = (_FACE - _HEAD) * body.head
     right = left[1:] * (-1, 1, 1)
     # In the order of MediaPipe: nose, left eye, right eye, left ear, right ear, mouth left, mouth right.
@@ -325,7 +325,7 @@ def _fill_trunk(pose: Floats, head: Floats, body: Proportions) -> None:
     pose[:, 25::2], pose[:, 26::2] = legs, legs * (-1, 1, 1)
 
 
-def _in_picture(points: Floats, carriage: Carriage, camera: Camera) -> Floats:
+def _in_picture(points: Floats, carriage: Carriage, camera: _Camera) -> Floats:
     """Sway, turn and scale (n, 75, 3) into picture widths; z from between the hips."""
     upright = np.clip(1 - points[..., 1:2] / 1.5, 0, 1.2)  # hips stay, shoulders sway
     points = points + carriage.sway[:, None] * upright

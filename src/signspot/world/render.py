@@ -60,7 +60,7 @@ def _frames(points: FloatArray, mouth: FloatArray, appearance: Appearance, scene
             yield np.array(image.reduce(_ENLARGED))
 
 
-def _figures(points: FloatArray, mouth: FloatArray, placement: Placement, side: int) -> Iterator[Figures]:
+def _figures(points: FloatArray, mouth: FloatArray, placement: _Placement, side: int) -> Iterator[Figures]:
     measured = points[:: len(points) // _MEASURED_FRAMES + 1]
     proportions = Proportions.of(placement.apply(measured), side)
     for first in range(0, len(points), _TOGETHER):
@@ -82,7 +82,7 @@ _GREY: Colour = (128, 128, 128)
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class _Placement:
     """Where the signer's square lies in the picture: its upper left corner and its side, in picture sides."""
 
     left: float = 0.0
@@ -108,7 +108,7 @@ class Scene(Protocol):
     """A place to sign in."""
 
     @property
-    def placement(self) -> Placement: ...
+    def placement(self) -> _Placement: ...
 
     def backdrops(self, side: int) -> Iterator[Image.Image]:
         """Without end, one RGB picture of side x side pixels a frame, to paint on: the next frame takes its place."""
@@ -119,7 +119,7 @@ class Studio:
     """A plain wall, a little brighter in the middle."""
 
     colour: Colour
-    placement: Placement = Placement()
+    placement: _Placement = _Placement()
 
     def backdrops(self, side: int) -> Iterator[Image.Image]:
         axis = np.linspace(-1, 1, side)
@@ -137,7 +137,7 @@ class Broadcast:
     """A programme of changing, panning shots with things that move; the signer stands on the right."""
 
     seed: int
-    placement: Placement = Placement(0.24, 0.12, 0.9)
+    placement: _Placement = _Placement(0.24, 0.12, 0.9)
 
     def backdrops(self, side: int) -> Iterator[Image.Image]:
         rng, picture = np.random.default_rng(self.seed), Image.new("RGB", (side, side))
@@ -207,7 +207,7 @@ _SIDE = 192
 _EVERY = 2  # frames a moving picture leaves out
 _EPISODE_FRAMES = 75
 _ENTRIES, _PAIRS = 8, 3  # on the sheets
-_CLOSE = Placement(-0.31, -0.15, 1.6)  # the hands fill the picture
+_CLOSE = _Placement(-0.31, -0.15, 1.6)  # the hands fill the picture
 
 
 def write_preview(world: World, folder: Path) -> tuple[Path, ...]:

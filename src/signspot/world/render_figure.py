@@ -74,7 +74,7 @@ class _Head:
 
     def around(self, places: Points, half_width: float | Points, half_height: float | Points) -> Points:
         """An upright ellipse around places (n_frames, 2) of the canvas; sizes may differ by frame: (n_frames, 1)."""
-        return ellipse(places, 2 * half_width * self.right, 2 * half_height * self.down)
+        return _ellipse(places, 2 * half_width * self.right, 2 * half_height * self.down)
 
 
 def _paint_torso(canvas: Canvas, figures: Figures, head: _Head, appearance: Appearance) -> None:
@@ -90,8 +90,8 @@ def _paint_torso(canvas: Canvas, figures: Figures, head: _Head, appearance: Appe
     lit = _LIGHT * 0.03 * width
     canvas.fill(_torso_outline(shoulders + lit, neck + lit, below + lit, width, -0.07 * width), shaded(top, 0.93))
     collar = middle + np.array([0.0, -0.1 * width])
-    canvas.fill(ellipse(collar, np.array([0.2 * width, 0]), np.array([0, 0.13 * width])), shaded(top, 0.6))
-    canvas.fill(ellipse(collar, np.array([0.175 * width, 0]), np.array([0, 0.105 * width])), appearance.skin)
+    canvas.fill(_ellipse(collar, np.array([0.2 * width, 0]), np.array([0, 0.13 * width])), shaded(top, 0.6))
+    canvas.fill(_ellipse(collar, np.array([0.175 * width, 0]), np.array([0, 0.105 * width])), appearance.skin)
     throat = np.stack([collar, head.at(0, 0.6)], axis=1)
     canvas.limb(throat, np.array([0.15, 0.135]) * width, shaded(appearance.skin, 0.88), line / 2)
 
@@ -282,7 +282,7 @@ _NAIL: Colour = (255, 240, 235)
 def _paint_hand(canvas: Canvas, points: Points, palm_length: float, skin: Colour, *, is_left: bool) -> None:
     """Draw one hand of joints `points` (n_frames, 21, 3); `palm_length` in pixels of the canvas."""
     depths = _depths(points[..., 2])
-    shapes, hulls = flat(_outlines(points[..., :2], palm_length)), flat(points[:, _PALM_HULL, :2])
+    shapes, hulls = _flat(_outlines(points[..., :2], palm_length)), _flat(points[:, _PALM_HULL, :2])
     nails = _nails(points, palm_length, is_left)
     colours = _colours(points, depths, palm_length, skin, is_left)
     orders = np.argsort(-depths, axis=1, kind="stable").tolist()
@@ -342,7 +342,7 @@ def _nails(points: Points, palm_length: float, is_left: bool) -> list[dict[int, 
     along = np.where(length > 1e-6, tips[..., :2] / np.maximum(length, 1e-6), (0.0, -1.0))
     aside = np.stack([-along[..., 1], along[..., 0]], axis=-1)
     radius = palm_length * _FINGER_RADII[:, 3:]
-    outlines = flat(ellipse(points[:, 4::4, :2] + 0.15 * radius * along, 0.62 * radius * aside, 0.7 * radius * along))
+    outlines = _flat(_ellipse(points[:, 4::4, :2] + 0.15 * radius * along, 0.62 * radius * aside, 0.7 * radius * along))
     return [
         {2 * finger + 2: nails[finger] for finger in range(_THUMB + 1, _N_FINGERS) if depths[finger] < 0}
         for nails, depths in zip(outlines, outward.tolist(), strict=True)
@@ -380,18 +380,18 @@ def _capsules(starts: Points, ends: Points, start_radii: Points, end_radii: Poin
     return np.concatenate([behind, ahead], axis=-2)
 
 
-def ellipse(centre: Points, right: Points, down: Points) -> Points:
+def _ellipse(centre: Points, right: Points, down: Points) -> Points:
     """The outline (..., 24, 2) of an ellipse around (..., 2) with the half axes `right` and `down`."""
     return centre[..., None, :] + _CIRCLE_COS * right[..., None, :] + _CIRCLE_SIN * down[..., None, :]
 
 
-Stroke = tuple[list[float], Colour]  # a polygon x, y, x, y, ... to fill
+_Stroke = tuple[list[float], Colour]  # a polygon x, y, x, y, ... to fill
 
 
 class Canvas:
     """The pictures of some frames, drawn together: what is filled first is covered by what is filled later."""
 
-    def __init__(self, strokes: list[list[Stroke]]) -> None:
+    def __init__(self, strokes: list[list[_Stroke]]) -> None:
         self.strokes = strokes  # of every frame
 
     def only(self, frames: Frames) -> Canvas:
@@ -405,7 +405,7 @@ class Canvas:
 
     def fill(self, outlines: Points, colour: Colour) -> None:
         """Fill one polygon in every frame: (n_frames, k, 2)."""
-        for strokes, outline in zip(self.strokes, flat(outlines), strict=True):
+        for strokes, outline in zip(self.strokes, _flat(outlines), strict=True):
             strokes.append((outline, colour))
 
     def limb(self, joints: Points, radii: Points, colour: Colour, outline: float, *, root_gap: float = 0.0) -> None:
@@ -420,10 +420,10 @@ class Canvas:
         for number, (_, _, brightness) in enumerate(_COATS):
             coat, width, coat_colour = coats[:, number], widths[number], shaded(colour, brightness)
             shapes = _capsules(coat[:, :-1], coat[:, 1:], width[:-1], width[1:])
-            for strokes, shape in zip(self.strokes, flat(shapes), strict=True):
+            for strokes, shape in zip(self.strokes, _flat(shapes), strict=True):
                 strokes += [(one, coat_colour) for one in shape]
 
 
-def flat(outlines: Points) -> Any:
+def _flat(outlines: Points) -> Any:
     """Polygons (..., k, 2) as nested lists whose innermost are x, y, x, y, ..."""
     return outlines.reshape(*outlines.shape[:-2], 2 * outlines.shape[-2]).tolist()
