@@ -24,7 +24,7 @@ from signspot.stores.spottings import (
     COLUMNS,
     MAX_TEXT,
     STORED,
-    Kind,
+    _Kind,
     read_spottings,
     spotting_record,
     write_spottings,
@@ -129,7 +129,7 @@ def test_no_text_of_a_csv_file_starts_like_a_formula(spotting: Spotting, tmp_pat
     write_spottings([spotting], tmp_path / "t.csv", overwrite=True)
     with (tmp_path / "t.csv").open(encoding="utf-8-sig", newline="") as file:
         row = next(iter(csv.DictReader(file)))
-    texts = [row[column.name] for column in COLUMNS if column.kind is Kind.TEXT]
+    texts = [row[column.name] for column in COLUMNS if column.kind is _Kind.TEXT]
     assert not [text for text in texts if text[:1] in tuple("=+-@\t\r\n")]
 
 

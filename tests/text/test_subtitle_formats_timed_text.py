@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pysubs2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from signspot.errors import SubtitleError
 from signspot.text.subtitle_formats import Cue, Unreadable, read_blocks, read_microdvd, read_substation
 
+SUB = Path("a.sub")
 WORDS = st.lists(st.sampled_from(["the", "sign", "house", "3", "it's", "où", "好"]), min_size=1, max_size=4).map(
     " ".join
 )
@@ -48,7 +51,7 @@ def test_well_formed_ass_is_read_as_pysubs2_reads_it(cues: list[tuple[int, int, 
 def test_microdvd_counts_frames(cues: list[tuple[int, int, str]], rate: int) -> None:
     text = "\n".join(f"{{{start}}}{{{stop}}}{words}" for start, stop, words in cues)
     expected = [(start * 1000 / rate, stop * 1000 / rate, words) for start, stop, words in cues]
-    for found in (read_microdvd(text, rate), read_microdvd(f"{{1}}{{1}}{rate}.000\n{text}", None)):
+    for found in (read_microdvd(text, rate, SUB), read_microdvd(f"{{1}}{{1}}{rate}.000\n{text}", None, SUB)):
         read = [(float(c.start_ms), float(c.stop_ms), c.text) for c in found if isinstance(c, Cue)]
         assert [r[2] for r in read] == [e[2] for e in expected]
         for (start, stop, _), (right_start, right_stop, _) in zip(read, expected, strict=True):
@@ -57,8 +60,8 @@ def test_microdvd_counts_frames(cues: list[tuple[int, int, str]], rate: int) -> 
 
 def test_microdvd_without_a_rate_is_refused() -> None:
     for text in ("{25}{50}Hello", "{1}{1}fast\n{25}{50}Hello", "{1}{1}0\n{25}{50}x", "{1}{1}nan\n{25}{50}x"):
-        with pytest.raises(ValueError, match=r"rate|convert"):
-            list(read_microdvd(text, None))
+        with pytest.raises(SubtitleError, match="does not say how many make a second"):
+            list(read_microdvd(text, None, SUB))
 
 
 @pytest.mark.parametrize(
@@ -139,5 +142,5 @@ def test_hostile_blocks_take_linear_time(text: str) -> None:
 def test_hostile_codes_take_linear_time(block: str) -> None:
     started = time.process_time()
     list(read_substation(f"[Events]\nDialogue: 0,0:00:01.00,0:00:02.50,D,,0,0,0,,{block}"))
-    list(read_microdvd(f"{{1}}{{2}}{block}", 25))
+    list(read_microdvd(f"{{1}}{{2}}{block}", 25, SUB))
     assert time.process_time() - started < 3

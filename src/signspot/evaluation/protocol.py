@@ -135,7 +135,6 @@ class ProtocolScores:
 
     @property
     def recall_at_k(self) -> float:
-        """Recall among the first k, over passages, then words."""
         return self.passages.class_recall.mean
 
     @property

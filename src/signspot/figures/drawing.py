@@ -136,7 +136,6 @@ def matplotlib_folder() -> Path:
 
 
 def blank_figure(width_inches: float, height_inches: float, dpi: float) -> Figure:
-    """An empty white figure that belongs to no window."""
     os.environ["MPLCONFIGDIR"] = str(matplotlib_folder())
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

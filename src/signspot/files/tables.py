@@ -124,7 +124,6 @@ class Fields:
     optional: tuple[str, ...]
 
     def unknown(self, names: frozenset[str], where: Path) -> tuple[Notice, ...]:
-        """A remark about columns that are not read."""
         if not (strange := sorted(names - {*self.required, *self.optional})):
             return ()
         shown = ", ".join(name[:40] for name in strange[:10])

@@ -161,7 +161,6 @@ def _open_ordinary(path: Path) -> io.FileIO:
 
 
 def unreadable(path: Path, error: OSError | ValueError) -> VideoError:
-    """Why `path` could not be read, in the user's words."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | ValueError):
         return VideoError(path, "no such file", "check the name")
     if isinstance(error, PermissionError):
@@ -327,7 +326,6 @@ class Clipped(io.RawIOBase):
         return self._file.read(left if size < 0 else min(size, left)) or b""
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Move; the end is the end of the clipped part."""
         if whence == os.SEEK_END:
             offset, whence = max(0, self._size + offset), os.SEEK_SET
         return self._file.seek(offset, whence)

@@ -211,7 +211,6 @@ def import_checkpoint(path: Path, to: Path, options: ImportOptions | None = None
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file is a model with a card of ours, perhaps a damaged one."""
     with path.open("rb") as file:
         if not is_safetensors(file.read(9)):
             return False
@@ -398,7 +397,6 @@ def _name_of(trunk: Trunk) -> str:
 
 
 def build_trunk(name: str, config: Mapping[str, Setting]) -> Trunk:
-    """The trunk a card describes, with fresh weights."""
     kind, config_kind = _TRUNKS[name]
     known = {field.name: config[field.name] for field in fields(config_kind) if field.name in config}
     return kind(config_kind(**known))  # type: ignore[no-any-return]

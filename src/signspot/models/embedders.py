@@ -282,7 +282,6 @@ class LandmarkEmbedder(_StagedModel):
 
 
 def landmark_embedder_from_checkpoint(source: Path | Checkpoint, where: str = "") -> LandmarkEmbedder:
-    """The model of a .safetensors file whose trunk is a landmark encoder."""
     with _opened(source, where) as (card, trunk, head, _):
         if not isinstance(trunk, LandmarkEncoder):
             raise ValueError("it sees pictures, not landmarks")

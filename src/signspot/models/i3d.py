@@ -129,8 +129,8 @@ class TrunkOutput(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _TrunkConfig:
-    """Everything that shapes a video trunk."""
+class I3DConfig:
+    """Everything that shapes a video trunk; the defaults are the released I3D's."""
 
     classes: int = 1064  # Paper 4.1: the words of BSL-1K
     width: float = 1.0  # times the channels of every layer, rounded to multiples of 8
@@ -186,7 +186,7 @@ _LAYOUT: dict[str, _Pool | _Conv | _Branches] = {
 class _Mixed(nn.Module):
     """An Inception block: four branches side by side, joined along the channels."""
 
-    def __init__(self, inputs: int, branches: _Branches, config: _TrunkConfig, make_unit: _UnitMaker) -> None:
+    def __init__(self, inputs: int, branches: _Branches, config: I3DConfig, make_unit: _UnitMaker) -> None:
         super().__init__()
 
         def unit(fed: int, outputs: int, side: int = 1, ends: bool = True) -> nn.Module:
@@ -229,7 +229,7 @@ class _Classifier(nn.Module):
 class InceptionTrunk(nn.Module):
     """Sixteen stages, the average over all places and times that remain, a classifier."""
 
-    def __init__(self, config: _TrunkConfig, make_unit: _UnitMaker) -> None:
+    def __init__(self, config: I3DConfig, make_unit: _UnitMaker) -> None:
         super().__init__()
         self.config = config
         channels = 3
@@ -296,11 +296,6 @@ class InceptionTrunk(nn.Module):
 # `bn.weight` becomes `bn.0.weight`, `bn.1.weight`, ... (see `copied_to_domains`).
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class I3DConfig(_TrunkConfig):
-    """Everything that shapes an I3D; the defaults are the released network's."""
-
-
 class I3D(InceptionTrunk):
     """(B, 3, 16, 224, 224) normalised frames -> embedding (B, 1024) and logits (B, classes)."""
 
@@ -314,7 +309,7 @@ class I3D(InceptionTrunk):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class S3DConfig(_TrunkConfig):
+class S3DConfig(I3DConfig):
     """Everything that shapes an S3D."""
 
     gated: bool = False  # S3D-G

@@ -162,7 +162,6 @@ def read_sources(sources: Sequence[Path], notify: Notify = unheard) -> tuple[Epi
 
 
 def write_corpus_manifest(corpus: CorpusSource, path: Path, *, overwrite: bool = False) -> None:
-    """Write the JSON manifest of a corpus into a folder at or above its videos."""
     content = {
         "format": _FORMAT,
         "version": 1,

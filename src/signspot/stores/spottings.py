@@ -38,7 +38,7 @@ _INTEGER = re.compile(r"(-?[0-9]{1,16})(?:\.0*)?", re.ASCII)  # pandas writes 12
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,3})?", re.ASCII)
 
 
-class Kind(Enum):
+class _Kind(Enum):
     """What a column holds."""
 
     TEXT = "text"
@@ -59,37 +59,37 @@ class _Column:
     """One column of the table: documented here and nowhere else."""
 
     name: str
-    kind: Kind
+    kind: _Kind
     meaning: str
     optional: bool = False  # may be empty
     role: _Role = _Role.READ
 
 
 COLUMNS = (
-    _Column("spotting_id", Kind.TEXT, "the same for the same finding, on any machine", role=_Role.DERIVED),
-    _Column("video_id", Kind.TEXT, "which video"),
-    _Column("word", Kind.TEXT, "the word whose sign was found"),
-    _Column("start_ms", Kind.INTEGER, "where the sign starts, in ms of media time"),
-    _Column("stop_ms", Kind.INTEGER, "where the sign has ended, in ms of media time"),
-    _Column("start", Kind.TEXT, "start_ms as h:mm:ss.mmm", role=_Role.FOR_PEOPLE),
-    _Column("stop", Kind.TEXT, "stop_ms as h:mm:ss.mmm", role=_Role.FOR_PEOPLE),
-    _Column("frame", Kind.INTEGER, "the frame at the centre of the best window, counted from 0 at 25 per second"),
-    _Column("entry_id", Kind.TEXT, "the dictionary clip that fits best"),
-    _Column("variant", Kind.TEXT, "which form of the sign; empty where the dictionary does not say"),
-    _Column("type_id", Kind.TEXT, "the sign's id in an external vocabulary such as SignBank; empty if it has none"),
-    _Column("cosine", Kind.NUMBER, "how alike sign and clip are, from -1 to 1; no probability"),
+    _Column("spotting_id", _Kind.TEXT, "the same for the same finding, on any machine", role=_Role.DERIVED),
+    _Column("video_id", _Kind.TEXT, "which video"),
+    _Column("word", _Kind.TEXT, "the word whose sign was found"),
+    _Column("start_ms", _Kind.INTEGER, "where the sign starts, in ms of media time"),
+    _Column("stop_ms", _Kind.INTEGER, "where the sign has ended, in ms of media time"),
+    _Column("start", _Kind.TEXT, "start_ms as h:mm:ss.mmm", role=_Role.FOR_PEOPLE),
+    _Column("stop", _Kind.TEXT, "stop_ms as h:mm:ss.mmm", role=_Role.FOR_PEOPLE),
+    _Column("frame", _Kind.INTEGER, "the frame at the centre of the best window, counted from 0 at 25 per second"),
+    _Column("entry_id", _Kind.TEXT, "the dictionary clip that fits best"),
+    _Column("variant", _Kind.TEXT, "which form of the sign; empty where the dictionary does not say"),
+    _Column("type_id", _Kind.TEXT, "the sign's id in an external vocabulary such as SignBank; empty if it has none"),
+    _Column("cosine", _Kind.NUMBER, "how alike sign and clip are, from -1 to 1; no probability"),
     _Column(
-        "presence", Kind.NUMBER, "calibrated probability that the sign is there; empty: uncalibrated", optional=True
+        "presence", _Kind.NUMBER, "calibrated probability that the sign is there; empty: uncalibrated", optional=True
     ),
-    _Column("calibration", Kind.TEXT, "which calibration gave the presence"),
-    _Column("model", Kind.TEXT, "the model's name"),
-    _Column("fingerprint", Kind.TEXT, "the model's exact weights and settings"),
-    _Column("dictionary", Kind.TEXT, "the dictionary"),
-    _Column("media_sha256", Kind.TEXT, "the video file's content"),
-    _Column("source", Kind.TEXT, "how it was found: lookup, watch, read, mouthing, human"),
-    _Column("subtitle", Kind.TEXT, "the subtitle that led to the search"),
-    _Column("subtitle_start_ms", Kind.INTEGER, "its start; empty: no subtitle", optional=True),
-    _Column("subtitle_stop_ms", Kind.INTEGER, "its end; empty: no subtitle", optional=True),
+    _Column("calibration", _Kind.TEXT, "which calibration gave the presence"),
+    _Column("model", _Kind.TEXT, "the model's name"),
+    _Column("fingerprint", _Kind.TEXT, "the model's exact weights and settings"),
+    _Column("dictionary", _Kind.TEXT, "the dictionary"),
+    _Column("media_sha256", _Kind.TEXT, "the video file's content"),
+    _Column("source", _Kind.TEXT, "how it was found: lookup, watch, read, mouthing, human"),
+    _Column("subtitle", _Kind.TEXT, "the subtitle that led to the search"),
+    _Column("subtitle_start_ms", _Kind.INTEGER, "its start; empty: no subtitle", optional=True),
+    _Column("subtitle_stop_ms", _Kind.INTEGER, "its end; empty: no subtitle", optional=True),
 )
 STORED = tuple(column for column in COLUMNS if column.role is not _Role.FOR_PEOPLE)
 NEEDED = tuple(column for column in COLUMNS if column.role is _Role.READ)
@@ -204,14 +204,14 @@ def _subtitle(text: str, start_ms: int | None, stop_ms: int | None) -> Subtitle 
 def _cell(column: _Column, record: Mapping[str, object]) -> Cell:
     """One value, from text as in CSV or from a typed value as in JSON and Parquet."""
     value = record[column.name]
-    if column.kind is Kind.TEXT:
+    if column.kind is _Kind.TEXT:
         if value is None or isinstance(value, str):
             return value or ""
     elif value is None or value == "":
         if column.optional:
             return None
         raise ValueError(f"{column.name} is empty")
-    elif column.kind is Kind.INTEGER:
+    elif column.kind is _Kind.INTEGER:
         if (whole := _whole(value)) is not None:
             return whole
     elif (number := _number(value)) is not None:
@@ -409,9 +409,9 @@ _LIMITS = {  # on the file's own description, and on what is read ahead
     "pre_buffer": False,
 }
 
-_TYPES = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.NUMBER: pa.float64()}
+_TYPES = {_Kind.TEXT: pa.string(), _Kind.INTEGER: pa.int64(), _Kind.NUMBER: pa.float64()}
 _SCHEMA = pa.schema([pa.field(column.name, _TYPES[column.kind], nullable=column.optional) for column in STORED])
-_texts = itemgetter(*(position for position, column in enumerate(STORED) if column.kind is Kind.TEXT))
+_texts = itemgetter(*(position for position, column in enumerate(STORED) if column.kind is _Kind.TEXT))
 _READ = [column.name for column in NEEDED]
 
 

@@ -182,7 +182,7 @@ def read_ttml(data: bytes, path: Path) -> CueSource:
     if _name(root) != "tt":
         raise SubtitleError(path, f"is XML, but not TTML: its first element is <{_name(root)}>", "name a subtitle file")
     clock = _clock(root, path)
-    walk, remarks = _Walk(root, clock), tuple[str, ...]()
+    walk, remarks = _Walk(root, clock, from_the_start=False), tuple[str, ...]()
     if walk.n_outside and not any(_in_turn(element) for element in root.iter()):
         other = _Walk(root, clock, from_the_start=True)
         if other.n_outside * _MISPLACED <= other.n_nested:
