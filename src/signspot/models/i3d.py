@@ -268,9 +268,6 @@ class InceptionTrunk(nn.Module):
             raise ValueError(f"clips of shape {tuple(clips.shape)} instead of (B, 3, T, H, W)")
         return self.summary(self.features(clips, domain))
 
-    def reinitialise_batch_norm(self) -> None:
-        reinitialise_batch_norm(self)
-
     def _add_stage(self, name: str, layer: _Pool | _Conv | _Branches, inputs: int, make_unit: _UnitMaker) -> int:
         """Add one stage and say how many channels leave it."""
         if isinstance(layer, _Pool):

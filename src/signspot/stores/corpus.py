@@ -226,8 +226,8 @@ def _annotation(row: Record, episodes: dict[str, Episode]) -> TimedAnnotation:
 
 def _from_records(rows: Sequence[Record], place: Place) -> Iterator[_Item]:
     named = {str(row.fields.get("video_id") or "") for row in rows}
-    unnamed = {_name_in(row) for row in rows if not row.fields.get("video_id")}
-    short = _unmistakable(unnamed, named)
+    videos = (str(row.fields.get("video") or "") for row in rows if not row.fields.get("video_id"))
+    short = _unmistakable({str(PurePosixPath(nfc(video.replace("\\", "/")))) for video in videos}, named)
     for row in rows:
         rights, problems = row.rights()
         yield from problems
@@ -256,11 +256,6 @@ def _episode(row: Record, place: Place, subtitles: Found | None, rights: Rights,
         rights=rights,
         box=row.box(),
     )
-
-
-def _name_in(row: Record) -> str:
-    """The video of a row, as `Found` names it."""
-    return str(PurePosixPath(nfc(str(row.fields.get("video") or "").replace("\\", "/"))))
 
 
 def _unmistakable(names: Collection[str], taken: Collection[str] = ()) -> set[str]:

@@ -94,7 +94,9 @@ def read_dictionary(path: Path) -> DictionarySource:
     elif manifest.suffix.lower() == ".json":
         name, found = _from_json(manifest)
     elif manifest.suffix.lower() == ".csv":
-        name, found = manifest.parent.resolve().name, _from_csv(manifest)
+        records = csv_records(manifest, _FIELDS)
+        name, remarks = manifest.parent.resolve().name, [*remarks, *records.problems]
+        found = _from_records(records.rows, Place(manifest.parent))
     else:
         raise DictionaryError(path, "is not a dictionary", "name a folder of clips, or its .csv or .json file")
     entries, problems = _unique(itertools.chain(remarks, found))
@@ -194,12 +196,6 @@ def _clip(file: Found, text: str, variant: str) -> _Item:
         return Entry(entry_id=file.name, word=normalise(text), variant=variant, video=file.path)
     except ValueError as error:
         return Notice(str(file.path), str(error), _FIX_WORD)
-
-
-def _from_csv(path: Path) -> Iterator[_Item]:
-    records = csv_records(path, _FIELDS)
-    yield from records.problems
-    yield from _from_records(records.rows, Place(path.parent))
 
 
 def _from_json(path: Path) -> tuple[str, Iterator[_Item]]:

@@ -460,12 +460,6 @@ class _StoredEntry:
     n_bytes: int
 
 
-def _rows_name(key: _TrackKey) -> str:
-    """What the rows of a track are called while it is not finished."""
-    model = hashlib.sha256(f"{key.fingerprint} {key.stride}".encode()).hexdigest()
-    return f"{key.media_sha256}.{model[:16]}.rows"
-
-
 def _shard_name(media_sha256: str, shard_sha256: str) -> str:
     """Unique to the media and the content, so a name never changes its meaning."""
     return f"{media_sha256}.{shard_sha256}{SUFFIX}"
@@ -614,14 +608,11 @@ def as_stored(track: EmbeddingTrack) -> EmbeddingTrack:
     with RowFile(track.vectors.shape[1]) as rows:
         for block in row_blocks(track.vectors):
             halves = block.astype(np.float16).astype(np.float32)
-            rows.append(_of_length_1(halves) if track.unit_rows else halves)
+            if track.unit_rows:  # zero stays zero
+                lengths = np.linalg.norm(halves, axis=1, keepdims=True)
+                halves = (halves / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
+            rows.append(halves)
         return replace(track, vectors=rows.mapped())
-
-
-def _of_length_1(rows: FloatArray) -> FloatArray:
-    """Rows that have length 1 but for rounding get it; zero stays zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return (rows / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
 
 
 # Embeddings that are computed once: an immutable shard per video, model and stride, and a catalogue of them.
@@ -862,7 +853,9 @@ class FeatureStore:
         """
         self._refuse_read_only()
         make_folder(self._unfinished)
-        path = self._unfinished / _rows_name(_TrackKey(media_sha256, made.fingerprint, stride))
+        key = _TrackKey(media_sha256, made.fingerprint, stride)
+        model = hashlib.sha256(f"{key.fingerprint} {key.stride}".encode()).hexdigest()
+        path = self._unfinished / f"{key.media_sha256}.{model[:16]}.rows"
         left = [path, _sums_path(path)]
         try:
             rows = RowFile(made.dim, np.float16, path)
@@ -886,12 +879,10 @@ class FeatureStore:
         wanted = set(keys)
         found: dict[EntryKey, FloatArray] = {}
         for key, content in self._catalogue.entry_vectors(fingerprint, (key.media_sha256 for key in wanted)):
-            if key not in wanted:
-                continue
-            if content is None:
+            if key in wanted and content is None:
                 where = self._folder / _CATALOGUE
                 self._lost(f"{where}: the stored vector of {key.name} is damaged: it is computed again")
-            else:
+            elif key in wanted and content is not None:
                 found[key] = np.frombuffer(content, "<f4").astype(np.float32, copy=False)
         return found
 
@@ -1113,15 +1104,11 @@ class FeatureStore:
         try:
             yield
         except EnvironmentProblem as problem:
-            if _is_lack_of_space(problem.__cause__):
+            cause = problem.__cause__
+            is_full = getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
+            if is_full or (isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}):
                 raise disk_full(path, n_bytes) from problem
             raise
-
-
-def _is_lack_of_space(cause: BaseException | None) -> bool:
-    if isinstance(cause, OSError):
-        return cause.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-    return isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) == sqlite3.SQLITE_FULL
 
 
 def _computed_again(media_sha256: str) -> str:

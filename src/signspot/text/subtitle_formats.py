@@ -19,6 +19,7 @@ from types import SimpleNamespace
 
 from lxml import etree
 from ttconv.imsc import attributes as ttconv_attributes
+from ttconv.imsc.attributes import TemporalAttributeParsingContext as Clock
 from ttconv.stl import iso6937
 from ttconv.time_code import SmpteTimeCode
 
@@ -200,7 +201,7 @@ def _name(element: etree._Element) -> str:
     return etree.QName(element).localname if isinstance(element.tag, str) else ""
 
 
-def _clock(root: etree._Element, path: Path) -> ttconv_attributes.TemporalAttributeParsingContext:
+def _clock(root: etree._Element, path: Path) -> Clock:
     stated = {etree.QName(key).localname: str(value) for key, value in root.attrib.items()}
     tt = SimpleNamespace(attrib={_PARAMETERS + name: value for name, value in stated.items()})
     try:
@@ -216,18 +217,13 @@ def _clock(root: etree._Element, path: Path) -> ttconv_attributes.TemporalAttrib
         raise SubtitleError(path, "declares a frame rate or tick rate of 0", "correct ttp:frameRate or ttp:tickRate")
     if drop is ttconv_attributes.DropMode.dropNTSC and rate.denominator != 1001:
         rate *= _NTSC  # frames are dropped because there are fewer than 30 in a second, whatever the file forgot to say
-    return ttconv_attributes.TemporalAttributeParsingContext(rate, ticks, base, drop)
+    return Clock(rate, ticks, base, drop)
 
 
 class _Walk:
     """Collects paragraphs in the order of the file, resolving times against the elements around them."""
 
-    def __init__(
-        self,
-        root: etree._Element,
-        clock: ttconv_attributes.TemporalAttributeParsingContext,
-        from_the_start: bool = False,
-    ) -> None:
+    def __init__(self, root: etree._Element, clock: Clock, *, from_the_start: bool = False) -> None:
         self._clock = clock
         self._from_the_start = from_the_start  # all times, whatever they are inside of
         self.paragraphs: list[_Paragraph] = []
