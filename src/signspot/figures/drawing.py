@@ -92,10 +92,10 @@ def curves(answer: WordAnswer) -> list[_Curve]:
     if n_entries > _MAX_CURVES:
         peaks = answer.similarity.cosine.max(axis=0, initial=-np.inf)
         drawn = sorted(np.argsort(-peaks, kind="stable")[: _MAX_CURVES - 1].tolist())
-    lines = []
-    for place, entry in enumerate(drawn):
-        dashes = "-" if place < len(COLOURS) else "-."
-        lines.append(_Curve(names[entry], COLOURS[place % len(COLOURS)], dashes, cosine[:, entry]))
+    lines = [
+        _Curve(names[entry], COLOURS[place % len(COLOURS)], "-" if place < len(COLOURS) else "-.", cosine[:, entry])
+        for place, entry in enumerate(drawn)
+    ]
     if len(drawn) < n_entries:
         rest = np.delete(answer.similarity.cosine, drawn, axis=1).max(axis=1)
         lines.append(_Curve(f"+{n_entries - len(drawn)}", OTHERS, "-", with_gaps(rest), depth=2.5))

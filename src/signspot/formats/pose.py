@@ -291,9 +291,6 @@ class _Bytes:
         except UnicodeDecodeError as error:
             raise FormatError(self._path, "is not a .pose file, or damaged: a name is not text", _DAMAGED) from error
 
-    def skip(self, n_bytes: int) -> None:
-        self._next(n_bytes)
-
     def _next(self, n_bytes: int) -> bytes:
         piece = self._content[self.taken : self.taken + n_bytes]
         if len(piece) < n_bytes:
@@ -324,7 +321,7 @@ def _component(taken: _Bytes) -> _Component:
     name, dimensions = taken.text(), taken.text()
     n_points, n_limbs, n_colours = (int(count) for count in taken.take("HHH"))
     component = _Component(name, dimensions, tuple(taken.text() for _ in range(n_points)))
-    taken.skip(4 * n_limbs + 6 * n_colours)
+    taken.take(f"{4 * n_limbs + 6 * n_colours}x")
     return component
 
 

@@ -36,16 +36,13 @@ class Cohort:
 
     @classmethod
     def of(cls, calibration: Calibration) -> Cohort:
-        """The clips that a calibration was fitted with."""
         return cls(calibration.cohort, calibration.cohort_words)
 
     def highest(self, track: EmbeddingTrack, windows: Ints, word: Word) -> Floats:
         """(n,) the highest cosine of each of the windows with a clip of any word but `word`; -1 if there is none."""
         others = np.array([other != word for other in self.words], dtype=bool)
-        if not others.any() or not len(windows):
-            return np.full(len(windows), -1.0)
         highest = np.full(len(windows), -1.0)
-        for vectors in rates_of(track):
+        for vectors in rates_of(track) if others.any() and len(windows) else ():
             rows = np.nan_to_num(np.asarray(vectors[windows], np.float64), posinf=0, neginf=0)
             rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
             highest = np.maximum(highest, (rows @ self.vectors[others].T).max(axis=1))

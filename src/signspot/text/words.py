@@ -88,15 +88,15 @@ class _Node:
 
 def find_words(text: str, vocabulary: Vocabulary, language: str = "en") -> tuple[Mention, ...]:
     """All vocabulary words mentioned in `text`, in order; they do not overlap, except within a spelled-out number."""
-    phrases = _phrases_of_same(_Same(vocabulary))
-    return tuple(_mentions(_tokens(text, language, phrases.parts), phrases.root))
+    root, parts = _phrases_of_same(_Same(vocabulary))
+    return tuple(_mentions(_tokens(text, language, parts), root))
 
 
 def words_beside(text: str, vocabulary: Vocabulary, language: str = "en") -> tuple[Word, ...]:
     """The words of `text` that the vocabulary lacks, in order, each by its lemma."""
-    phrases = _phrases_of_same(_Same(vocabulary))
-    tokens = _tokens(text, language, phrases.parts)
-    found = {place for mention in _mentions(tokens, phrases.root) for place in range(mention.start, mention.stop)}
+    root, parts = _phrases_of_same(_Same(vocabulary))
+    tokens = _tokens(text, language, parts)
+    found = {place for mention in _mentions(tokens, root) for place in range(mention.start, mention.stop)}
     return tuple(Word(token.forms[-1]) for token in tokens if token.start not in found)
 
 
@@ -106,17 +106,11 @@ def _tokens(text: str, language: str, known: frozenset[str]) -> list[_Token]:
     tokens: list[_Token] = []
     for chunk in _CHUNK.finditer(text):
         for start, stop in _pieces(chunk, language, known):
-            spoken = _spoken(text[start:stop], language)
-            if spoken.forms:
+            forms, spelled = _spoken(text[start:stop], language)
+            if forms:
                 joins = bool(tokens) and _JOINT.fullmatch(text, tokens[-1].stop, start) is not None
-                tokens.append(_Token(start, stop, spoken.forms, spoken.spelled, joins))
+                tokens.append(_Token(start, stop, forms, spelled, joins))
     return tokens
-
-
-@dataclass(frozen=True, slots=True)
-class _Phrases:
-    root: _Node
-    parts: frozenset[str]
 
 
 class _Same:
@@ -135,12 +129,13 @@ class _Same:
 
 
 @lru_cache(maxsize=8)
-def _phrases_of_same(same: _Same) -> _Phrases:
+def _phrases_of_same(same: _Same) -> tuple[_Node, frozenset[str]]:
     return _phrases(same.vocabulary)
 
 
 @lru_cache(maxsize=8)
-def _phrases(vocabulary: Vocabulary) -> _Phrases:
+def _phrases(vocabulary: Vocabulary) -> tuple[_Node, frozenset[str]]:
+    """The tree of all phrases, and the parts that occur in any."""
     root = _Node()
     parts: set[str] = set()
     for word in vocabulary:
@@ -149,7 +144,7 @@ def _phrases(vocabulary: Vocabulary) -> _Phrases:
             parts.add(part)
             node = node.following.setdefault(sys.intern(part), _Node())
         node.word = word
-    return _Phrases(root, frozenset(parts))
+    return root, frozenset(parts)
 
 
 def _mentions(tokens: list[_Token], root: _Node) -> Iterable[Mention]:
@@ -184,31 +179,25 @@ def _pieces(chunk: re.Match[str], language: str, known: frozenset[str]) -> Itera
     """A chunk as a whole if it is one word, else the words in it."""
     written = chunk[0]
     is_one = written.isalpha() or any(kind.fullmatch(written) for kind in (_ATOM, _NUMBER, _TIME_OF_DAY))
-    if is_one or any(form in known for form in _spoken(written, language).forms):
+    if is_one or any(form in known for form in _spoken(written, language)[0]):
         return [chunk.span()]
     return [(chunk.start() + atom.start(), chunk.start() + atom.end()) for atom in _ATOM.finditer(written)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Spoken:
-    forms: tuple[str, ...]
-    spelled: tuple[str, ...] = ()
-
-
 @lru_cache(maxsize=_CACHED)
-def _spoken(written: str, language: str) -> _Spoken:
-    """The forms under which a written word is looked up; none if it is too long to be one."""
+def _spoken(written: str, language: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The forms under which a written word is looked up, none if it is too long; and its spelling in words."""
     if len(written) > MAX_WORD_LENGTH:
-        return _Spoken(())
+        return (), ()
     try:
         surface = str(normalise(written, language))
     except ValueError:
-        return _Spoken(())
+        return (), ()
     if surface[0].isdecimal():
-        return _Spoken((surface,), _number(surface, language))
+        return (surface,), _number(surface, language)
     code = language.lower().split("-")[0]
     if code == "en" and surface.endswith("n't"):
-        return _Spoken((surface,), (_NEGATED.get(surface, surface[:-3]), "not"))
+        return (surface,), (_NEGATED.get(surface, surface[:-3]), "not")
     forms = [surface]
     if code in _ELIDING:
         forms.append(surface.rpartition("'")[2])
@@ -219,7 +208,7 @@ def _spoken(written: str, language: str) -> _Spoken:
     forms.append(_lemma(forms[-1], code))
     if code == "en" and surface in _ALSO:
         forms.append(_ALSO[surface])
-    return _Spoken(tuple(dict.fromkeys(filter(None, forms))))
+    return tuple(dict.fromkeys(filter(None, forms))), ()
 
 
 def _lemma(form: str, code: str) -> str:

@@ -183,17 +183,14 @@ def _layers(placed: Iterable[_Placed]) -> list[list[_Placed]]:
     """Split spottings so that none overlap within a layer; the first layer holds the surest of every moment."""
     layers: list[list[_Placed]] = [[]]
     for one in sorted(placed, key=_by_sureness):
-        layer = next((layer for layer in layers if _fits(one, layer)), None)
-        if layer is None:
-            layers.append(layer := [])
-        layer.insert(bisect(layer, one.start, key=lambda other: other.start), one)
+        for layer in layers:
+            at = bisect(layer, one.start, key=lambda other: other.start)
+            if (at == 0 or layer[at - 1].stop <= one.start) and (at == len(layer) or one.stop <= layer[at].start):
+                layer.insert(at, one)
+                break
+        else:
+            layers.append([one])
     return layers
-
-
-def _fits(one: _Placed, layer: Sequence[_Placed]) -> bool:
-    following = bisect(layer, one.start, key=lambda other: other.start)
-    free_before = following == 0 or layer[following - 1].stop <= one.start
-    return free_before and (following == len(layer) or one.stop <= layer[following].start)
 
 
 def _by_sureness(one: _Placed) -> tuple[float, int, int, str, str]:
