@@ -30,7 +30,7 @@ _ECHO_SECONDS = 1.0  # a terminal and the program between it and this one may bo
 Farewell = Callable[[], str | None]
 
 
-class Stopped(KeyboardInterrupt):
+class _Stopped(KeyboardInterrupt):
     """Somebody asked the program to end."""
 
 
@@ -137,7 +137,7 @@ def undisturbed() -> Iterator[None]:
         _STATE.n_shields -= 1
         if _STATE.number and not _STATE.is_raised and not _STATE.n_shields:
             _STATE.is_raised = True
-            raise Stopped
+            raise _Stopped
 
 
 def _heard() -> list[signal.Signals]:
@@ -155,7 +155,7 @@ def _stop(number: int, _: FrameType | None) -> None:
     _STATE.noticed.set()
     if not _STATE.n_shields:
         _STATE.is_raised = True
-        raise Stopped
+        raise _Stopped
 
 
 def _watch(receiving: int) -> None:
@@ -177,7 +177,7 @@ def _watch(receiving: int) -> None:
 
 def _unraisable(problem: sys.UnraisableHookArgs) -> None:
     """An interruption that fell into a place that cannot raise, such as a destructor, comes again a moment later."""
-    if not isinstance(problem.exc_value, Stopped):
+    if not isinstance(problem.exc_value, _Stopped):
         sys.__unraisablehook__(problem)
         return
     threading.Timer(0.05, _again).start()

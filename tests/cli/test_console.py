@@ -5,7 +5,7 @@ import sys
 import pytest
 from rich.progress import Progress
 
-from signspot.cli.console import PaceColumn, progress_bars
+from signspot.cli.console import _PaceColumn, progress_bars
 from signspot.errors import InputError, Notice
 
 
@@ -16,11 +16,11 @@ def test_the_pace_is_what_is_done_in_a_second(windows_per_second: float, shown: 
     now = 0.0
     bars = Progress(get_time=lambda: now)
     task = bars.add_task("reading the windows of news.mp4", total=1e6)
-    assert PaceColumn().render(bars.tasks[0]).plain == ""
+    assert _PaceColumn().render(bars.tasks[0]).plain == ""
     for second in range(5):
         now = float(second)
         bars.update(task, completed=second * windows_per_second)
-    assert PaceColumn().render(bars.tasks[0]).plain == shown
+    assert _PaceColumn().render(bars.tasks[0]).plain == shown
 
 
 def test_what_was_noticed_is_said_once_before_the_next_line(

@@ -18,11 +18,11 @@ from signspot.learning.losses import (
     Formulation,
     Paper,
     Released,
+    _classification,
     _draw_positives,
     _foreground_only,
+    _infonce,
     _watch_lookup,
-    classification,
-    infonce,
     watch_read_lookup,
 )
 from signspot.models.head import unit_rows
@@ -48,7 +48,7 @@ LOSSES: dict[str, Callable[[Minibatch], Tensor]] = {
     "released": lambda batch: watch_read_lookup(batch, "released"),
     "released, both": lambda batch: watch_read_lookup(batch, Released(cross_item="both", same_subtitle="neither")),
     "watch-lookup": _watch_lookup,
-    "infonce": lambda batch: infonce(batch, torch.Generator().manual_seed(3)),
+    "infonce": lambda batch: _infonce(batch, torch.Generator().manual_seed(3)),
 }
 
 
@@ -124,7 +124,7 @@ def test_infonce_is_the_loss_of_its_masks(
         terms = mil_nce(cosines(batch), bags, temperature)
         return terms.mean() if len(terms) else cosines(batch).sum() * 0.0
 
-    assert_same_loss(lambda b: infonce(b, torch.Generator().manual_seed(seed), temperature, discard), masks, batch)
+    assert_same_loss(lambda b: _infonce(b, torch.Generator().manual_seed(seed), temperature, discard), masks, batch)
 
 
 def test_eq_1_by_hand() -> None:
@@ -359,13 +359,13 @@ def test_classification_weighs_both_domains_alike() -> None:
         naive_cross_entropy(segment_logits, [FRIEND, -1, -1, LANGUAGE, -1, -1])
         + naive_cross_entropy(entry_logits, batch.entry_word.tolist())
     ) / 2
-    assert classification(batch, segment_logits, entry_logits).item() == pytest.approx(expected)
+    assert _classification(batch, segment_logits, entry_logits).item() == pytest.approx(expected)
 
 
 def test_classification_without_any_known_word_costs_nothing() -> None:
     segment_logits, entry_logits = torch.ones(6, 2, requires_grad=True), torch.ones(9, 2, requires_grad=True)
     batch = replace(figure(), segment_word=torch.full((6,), -1), entry_word=torch.full((9,), -1))
-    loss = classification(batch, segment_logits, entry_logits)
+    loss = _classification(batch, segment_logits, entry_logits)
     loss.backward()  # type: ignore[no-untyped-call]
     assert loss.item() == 0
     assert segment_logits.grad is not None
@@ -374,7 +374,7 @@ def test_classification_without_any_known_word_costs_nothing() -> None:
 
 def test_a_classifier_with_too_few_classes_is_refused() -> None:
     with pytest.raises(ValueError, match="class 3 for a classifier of 2 classes"):
-        classification(figure(), torch.zeros(6, 2), torch.zeros(9, 2))
+        _classification(figure(), torch.zeros(6, 2), torch.zeros(9, 2))
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])

@@ -29,12 +29,12 @@ from signspot.spotting.variants import Diversity
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import open_store
 from signspot.stores.spottings import read_spottings
-from signspot.workflows.footage import FootageRequest, may
+from signspot.workflows.footage import FootageRequest, _may
 from signspot.workflows.friends import FriendsRequest, compare_dictionaries, write_comparison
 from signspot.workflows.lookup import Lookup, LookupOptions, lookup
-from signspot.workflows.mine import MineOptions, accept_mined, mine, read_mined
+from signspot.workflows.mine import MineOptions, _read_mined, accept_mined, mine
 from signspot.workflows.spot import SpotOptions
-from signspot.workflows.variants import VariantFiles, find_variants, minute_of, signer_of, video_of, write_variants
+from signspot.workflows.variants import VariantFiles, _minute_of, _signer_of, _video_of, find_variants, write_variants
 from tests.toy_world import ToyWorld, make_toy_world
 
 TODAY = date(2026, 1, 1)
@@ -82,10 +82,10 @@ def test_variants_are_counted_as_they_were_signed_by_video_signer_and_minute(
     before = sha256s(corpus)
     report = find_variants(asked(corpus, toy_world.dictionary))
     signed = [one.sign.variant for one in toy_world.truth if one.sign.word == "apple"]
-    assert [use.match.variant for use in report.uses if video_of(use) == "a"] == signed
+    assert [use.match.variant for use in report.uses if _video_of(use) == "a"] == signed
     counts = (signed.count("1"), signed.count("2"))
-    assert {tally.group: tally.counts for tally in report.tally(signer_of)} == {"Ann": counts, "Bob": counts}
-    assert [tally.group for tally in report.tally(minute_of)] == ["minute 0000"]
+    assert {tally.group: tally.counts for tally in report.tally(_signer_of)} == {"Ann": counts, "Bob": counts}
+    assert [tally.group for tally in report.tally(_minute_of)] == ["minute 0000"]
     assert all(use.match.margin is not None and use.match.margin > 0 for use in report.uses)
     assert report.candidates == () and report.n_unexplained == 0
     files = VariantFiles(tmp_path / "out", TODAY, rights_cleared=True, reading=Reading(isolated=False))
@@ -152,7 +152,7 @@ def test_mined_examples_are_clips_of_the_sign_and_accepted_ones_become_entries(
         if example.video_id == "a":
             assert any(span.start < example.stop_ms and example.start_ms < span.stop for span in signed)
     table = tmp_path / "out" / "mined.csv"
-    first = next(example for example in read_mined(table) if example.file)
+    first = next(example for example in _read_mined(table) if example.file)
     text = table.read_text(encoding="utf-8-sig")
     assert f",{first.rank},garden" in text
     table.write_text(text.replace(f"\n,{first.rank},garden", f"\nyes,{first.rank},garden"), encoding="utf-8-sig")
@@ -194,7 +194,7 @@ def test_a_sign_that_is_not_there_gives_empty_tables_and_no_failure(
 ) -> None:
     request = asked(corpus / "a.mp4", toy_world.dictionary, "house")
     mined = mine(request, mined_options(tmp_path / "mined"))
-    assert (mined.n_found, mined.examples, read_mined(tmp_path / "mined" / "mined.csv")) == (0, (), ())
+    assert (mined.n_found, mined.examples, _read_mined(tmp_path / "mined" / "mined.csv")) == (0, (), ())
     report = find_variants(request)
     files = write_variants(report, VariantFiles(tmp_path / "variants", TODAY, reading=Reading(isolated=False)))
     assert report.uses == () and "variants.png" not in {path.name for path in files}
@@ -211,10 +211,10 @@ def test_rights_decide_what_may_be_cut_and_shown() -> None:
     silent, yes, no = Rights(), Rights(may_export_clips=True), Rights(may_export_clips=False)
     expired = Rights(may_export_clips=True, expires=TODAY)
     allowed = [
-        may(r, "export_clips", TODAY, rights_cleared=c) for r in (silent, yes, no, expired) for c in (False, True)
+        _may(r, "export_clips", TODAY, rights_cleared=c) for r in (silent, yes, no, expired) for c in (False, True)
     ]
     assert allowed == [False, True, True, True, False, False, False, False]
-    assert not may(Rights(expires=TODAY), "export_clips", TODAY, rights_cleared=True)
+    assert not _may(Rights(expires=TODAY), "export_clips", TODAY, rights_cleared=True)
 
 
 def test_a_recording_is_trimmed_and_its_word_is_likely(toy_world: ToyWorld, tmp_path: Path) -> None:

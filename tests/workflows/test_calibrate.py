@@ -22,11 +22,11 @@ from signspot.workflows.calibrate import (
     CalibrationReport,
     Examples,
     LabelledVideo,
+    _fitted,
+    _held_out,
     _plot_held_out,
     cohort_of,
     fit_of,
-    fitted,
-    held_out,
     searched_examples,
 )
 from signspot.workflows.spot import Query
@@ -79,7 +79,7 @@ def videos(query: Query) -> list[LabelledVideo]:
 
 @pytest.fixture(scope="module")
 def report(query: Query, videos: list[LabelledVideo]) -> CalibrationReport:
-    return fitted(videos, query, MODEL, REQUEST)
+    return _fitted(videos, query, MODEL, REQUEST)
 
 
 def test_the_report_says_what_was_held_out(report: CalibrationReport) -> None:
@@ -125,18 +125,18 @@ def test_unclaimed_peaks_near_a_mention_are_left_out_unless_all_signs_are_annota
     assert known.right.sum() == everything.right.sum()
     assert len(known.right) < len(everything.right)
     assert known.word_hours.sum() < everything.word_hours.sum()
-    assert fitted(videos, query, MODEL, sparse).calibration.read is None
+    assert _fitted(videos, query, MODEL, sparse).calibration.read is None
 
 
 def test_a_held_out_video_is_judged_by_a_fit_that_never_saw_it(query: Query, videos: list[LabelledVideo]) -> None:
     examples = searched_examples(videos, query, cohort_of(query.words), REQUEST, is_read=False)
-    judged = held_out(examples, "logistic")
+    judged = _held_out(examples, "logistic")
     assert judged is not None
     own = examples.group == 2
     by_hand = fit_of(examples.of_groups(np.arange(4) != 2), "logistic").probability(examples.evidence[own])
     assert (judged.probability[own] == by_hand).all()
     alone = examples.of_groups(np.arange(4) == 2)
-    assert held_out(alone, "logistic") is None
+    assert _held_out(alone, "logistic") is None
 
 
 def test_false_alarms_of_held_out_videos_are_those_a_slow_count_gives(
@@ -182,4 +182,4 @@ def test_hours_are_counted_for_each_word(query: Query, videos: list[LabelledVide
 
 def test_a_corpus_without_enough_signs_is_refused(query: Query) -> None:
     with pytest.raises(InputError, match="too few to calibrate on"):
-        fitted([video(0, query, 200)], query, MODEL, REQUEST)
+        _fitted([video(0, query, 200)], query, MODEL, REQUEST)

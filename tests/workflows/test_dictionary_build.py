@@ -34,7 +34,7 @@ from signspot.stores.dictionary import (
     write_entry_features,
 )
 from signspot.workflows.check import CheckOptions, check_dictionary
-from signspot.workflows.dictionary import Build, BuildOptions, build_dictionary, tidy_variant
+from signspot.workflows.dictionary import Build, BuildOptions, _tidy_variant, build_dictionary
 from tests.media.moving_clips import MOVING, STILL, make_clip, moving_frames, store
 
 HERE = BuildOptions(reading=Reading(isolated=False), on=date(2026, 1, 1))
@@ -425,8 +425,8 @@ def test_damaged_files_of_an_earlier_run_are_made_again(source: Path, tmp_path: 
     ("variant", "tidy"), [("v2", "2"), ("Version_03", "3"), ("2B", "2b"), ("", ""), ("north  east", "north east")]
 )
 def test_variants_have_one_spelling(variant: str, tidy: str) -> None:
-    assert tidy_variant(variant) == tidy
-    assert tidy_variant(tidy) == tidy
+    assert _tidy_variant(variant) == tidy
+    assert _tidy_variant(tidy) == tidy
 
 
 def test_several_processes_build_the_same_dictionary(source: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from signspot.domain.tracks import in_picture_heights
 from signspot.domain.words import Word
 from signspot.embedding.landmarks import LandmarkModel, Rates, _mirrored
 from signspot.embedding.model import Reading, Views
-from signspot.embedding.zoo import ModelChoice, chosen_model, model_path, open_model
+from signspot.embedding.zoo import ModelChoice, _chosen_model, model_path, open_model
 from signspot.formats.pose import read_pose
 from signspot.models.checkpoints import load_checkpoint, networks_of, save_checkpoint, state_of
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
@@ -265,15 +265,15 @@ def test_the_default_is_the_model_that_can_see_everything(tmp_path: Path, monkey
     beside.with_suffix(".pose").touch()
     reading, said = Reading().collecting()
     assert open_model(ModelChoice(name="world-v1"), [pose], reading).name == "world-v1" and not said
-    assert chosen_model([beside]) == "landmark-v1"
-    assert chosen_model([video, beside], said.append) == "colour"
+    assert _chosen_model([beside]) == "landmark-v1"
+    assert _chosen_model([video, beside], said.append) == "colour"
     assert "a .pose file beside a.mp4 (" in str(said[-1]), "which recording stands in the way"
-    chosen_model([tmp_path / f"{number}.mp4" for number in range(5)], said.append)
+    _chosen_model([tmp_path / f"{number}.mp4" for number in range(5)], said.append)
     assert "beside 0.mp4, 1.mp4, 2.mp4 and 2 more of 5 (" in str(said[-1]) and len(said) == 2
-    assert chosen_model([video, pose]) == "landmark-v1", "nothing else can see a .pose file"
+    assert _chosen_model([video, pose]) == "landmark-v1", "nothing else can see a .pose file"
     install(tmp_path / "packages", monkeypatch)
-    assert chosen_model([video, beside]) == "landmark-v1"
-    assert chosen_model([video, None]) == "colour", "an entry without a clip has vectors of another model"
+    assert _chosen_model([video, beside]) == "landmark-v1"
+    assert _chosen_model([video, None]) == "colour", "an entry without a clip has vectors of another model"
 
 
 def test_bad_landmarks_cost_one_line(desk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from signspot.domain.recordings import Rights
 from signspot.domain.words import normalise
 from signspot.errors import FormatError
-from signspot.workflows.mine import MinedExample, read_mined, write_mined
+from signspot.workflows.mine import MinedExample, _read_mined, _write_mined
 
 EXAMPLE = MinedExample(
     word=normalise("apple"), file="clips/1.mp4", rank=1, cosine=0.75, start_ms=40, stop_ms=680, spotting_id="spot:1",
@@ -20,8 +20,8 @@ EXAMPLE = MinedExample(
 
 def test_what_is_written_comes_back(tmp_path: Path) -> None:
     rows = (EXAMPLE, replace(EXAMPLE, accepted=True, rank=2), replace(EXAMPLE, accepted=False, file="", remark="no"))
-    write_mined(rows, tmp_path / "mined.csv")
-    assert read_mined(tmp_path / "mined.csv") == rows
+    _write_mined(rows, tmp_path / "mined.csv")
+    assert _read_mined(tmp_path / "mined.csv") == rows
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_what_is_written_comes_back(tmp_path: Path) -> None:
 def test_a_row_that_cannot_be_understood_is_named(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "mined.csv").write_text(text)
     with pytest.raises(FormatError, match=complaint):
-        read_mined(tmp_path / "mined.csv")
+        _read_mined(tmp_path / "mined.csv")

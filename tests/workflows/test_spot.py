@@ -15,7 +15,7 @@ from signspot.embedding.model import Reading
 from signspot.errors import DictionaryError, InputError, Notice, UnknownWord
 from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.stores.spottings import answer_record
-from signspot.workflows.spot import SpotOptions, known_words, late_subtitles, spot
+from signspot.workflows.spot import SpotOptions, _known_words, late_subtitles, spot
 from tests.toy_world import ToyWorld
 
 TRUSTED = SpotOptions(reading=Reading(isolated=False))
@@ -112,7 +112,7 @@ def test_only_synonyms_that_the_dictionary_has_are_looked_for(dictionary: signsp
     cue = Subtitle(MillisSpan.of(0, 2000), "An old tree.")
     synonyms = Synonyms.of([(Word("tree"), Word("garden")), (Word("tree"), Word("oak"))])
     options = dataclasses.replace(TRUSTED, subtitles=(cue,), synonyms=synonyms)
-    assert known_words([], dictionary, options) == ("garden", "tree")
+    assert _known_words([], dictionary, options) == ("garden", "tree")
 
 
 @pytest.mark.parametrize(("start_ms", "n_late"), [(5999, 0), (6000, 1)])

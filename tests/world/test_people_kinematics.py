@@ -5,7 +5,7 @@ import pytest
 
 from signspot.domain.tracks import Floats
 from signspot.world.lexicon import LOCATIONS, ORIENTATIONS, SHAPES
-from signspot.world.people import Carriage, _arm_joints, _Camera, _hand_points, _Proportions, landmarks, turned
+from signspot.world.people import Carriage, _arm_joints, _Camera, _hand_points, _Proportions, _turned, landmarks
 from signspot.world.settings import chance
 
 BONES = [(0, 5), (0, 17), (5, 6), (6, 7), (7, 8), (9, 10), (13, 14), (17, 18), (19, 20), (1, 2), (2, 3), (3, 4)]
@@ -34,7 +34,7 @@ def still(n: int) -> Carriage:
 def test_bones_of_the_hand_keep_their_length_in_every_handshape_and_orientation() -> None:
     angles = np.stack(list(SHAPES.values()))
     turns = np.stack([list(ORIENTATIONS.values())[i % len(ORIENTATIONS)] for i in range(len(SHAPES))])
-    hands = turned(_hand_points(angles), turns)
+    hands = _turned(_hand_points(angles), turns)
     for a, b in BONES:
         length = np.linalg.norm(hands[:, a] - hands[:, b], axis=-1)
         assert np.ptp(length) < 1e-9, (a, b)
@@ -62,10 +62,10 @@ def test_an_open_hand_is_larger_than_a_fist_and_fingers_curl_to_the_palm() -> No
 
 
 def test_fingers_point_up_with_the_palm_to_the_camera_when_nothing_is_turned() -> None:
-    hand = turned(_hand_points(SHAPES["flat"][None]), np.zeros((1, 3)))[0]
+    hand = _turned(_hand_points(SHAPES["flat"][None]), np.zeros((1, 3)))[0]
     assert hand[12, 1] < -0.9  # up is negative
     assert hand[4, 0] > hand[20, 0]  # the thumb of a right hand shows to the signer's left
-    curled = turned(_hand_points(SHAPES["bent"][None]), np.zeros((1, 3)))[0]
+    curled = _turned(_hand_points(SHAPES["bent"][None]), np.zeros((1, 3)))[0]
     assert curled[12, 2] < -0.2  # to the camera
 
 

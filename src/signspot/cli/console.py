@@ -160,7 +160,7 @@ def progress_bars() -> Iterator[Bars]:
         bars.stop()
 
 
-class PaceColumn(ProgressColumn):
+class _PaceColumn(ProgressColumn):
     """How many of what a step counts, such as windows, are done in a second."""
 
     def render(self, task: Task) -> Text:
@@ -173,7 +173,7 @@ class PaceColumn(ProgressColumn):
 
 def _bars() -> Progress:
     step = TextColumn("{task.description}", markup=False)
-    columns = (step, BarColumn(), TaskProgressColumn(), PaceColumn(), TimeRemainingColumn())
+    columns = (step, BarColumn(), TaskProgressColumn(), _PaceColumn(), TimeRemainingColumn())
     # Results go to the standard output, which may be a file: nothing but the bars passes through here.
     return Progress(
         *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False

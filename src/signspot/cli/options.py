@@ -202,7 +202,7 @@ class SearchOptions(ReadingOptions):
         return SpotOptions(
             threshold=self.threshold,
             least_presence=self.presence,
-            false_alarms=alarm_rate(self.false_alarms),
+            false_alarms=_alarm_rate(self.false_alarms),
             language=self.language,
             reading=self.reading(bars, box=self.box, stride=stride),
         )
@@ -359,7 +359,7 @@ class ExportFiles(OutputFiles):
     challenge: Path | None = _file(Output.CHALLENGE, "JSON of the spotting challenge.")
 
 
-def alarm_rate(text: str | None) -> float | None:
+def _alarm_rate(text: str | None) -> float | None:
     """The false alarms an hour in `1/h`, `0.5/h` or `2`."""
     if text is None:
         return None

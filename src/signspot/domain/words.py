@@ -20,7 +20,7 @@ _OUTER_PUNCTUATION = "\"“”„«»‘’'`´.,!?;:…()[]{}<>*"
 _TURKIC = ("tr", "az")  # languages with a dotted and a dotless i
 
 
-def lower(text: str, language: str = "") -> str:
+def _lower(text: str, language: str = "") -> str:
     """Lower-case by the rules of `language`: Turkish I is ı and İ is i.
 
     >>> lower("ISPARTA", "tr"), lower("ISPARTA")
@@ -38,7 +38,7 @@ def normalise(text: str, language: str = "") -> Word:
     >>> normalise("  Apple! "), normalise("ice cream"), normalise("don’t")
     ('apple', 'ice-cream', "don't")
     """
-    plain = lower(unicodedata.normalize("NFC", text), language).replace("’", "'")
+    plain = _lower(unicodedata.normalize("NFC", text), language).replace("’", "'")
     parts = (part.strip(_OUTER_PUNCTUATION) for part in plain.split())
     word = re.sub("-{2,}", "-", unicodedata.normalize("NFC", "-".join(part for part in parts if part)))
     word = word.strip(_OUTER_PUNCTUATION + "-")

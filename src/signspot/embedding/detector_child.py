@@ -29,10 +29,10 @@ def main() -> None:
     with holistic_module.Holistic(static_image_mode=False, model_complexity=1) as holistic:
         os.write(output, b"\0")  # ready
         while (pixels := _picture()) is not None:
-            os.write(output, numbers_of(holistic.process(pixels)).tobytes())
+            os.write(output, _numbers_of(holistic.process(pixels)).tobytes())
 
 
-def numbers_of(found: Any) -> FloatArray:
+def _numbers_of(found: Any) -> FloatArray:
     """(258,) of what MediaPipe found in one picture."""
     numbers = np.zeros(LANDMARK_DIM, np.float32)
     if found.pose_landmarks is not None:

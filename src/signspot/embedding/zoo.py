@@ -122,7 +122,7 @@ class OpenedModel:
 
 def open_model(choice: ModelChoice, recordings: Iterable[Path | None], reading: Reading) -> OpenedModel:
     """The model that was asked for, or else the one that can see all recordings; None stands for a missing clip."""
-    name = choice.name or chosen_model(recordings, reading.notify)
+    name = choice.name or _chosen_model(recordings, reading.notify)
     model = load_model(name, backend=choice.backend, device=choice.device)
     store = reading.store if choice.name else _kept_for(name, reading.store)
     return OpenedModel(model, replace(reading, store=store), name)
@@ -156,7 +156,7 @@ def refuse_name(name: str) -> None:
         raise InputError(name, "is the name of a model that comes with signspot", "give another one with --name")
 
 
-def is_there(path: Path) -> bool:
+def _is_there(path: Path) -> bool:
     """Whether there is such a file; one in a folder that may not be read is none."""
     try:
         return path.is_file()
@@ -169,12 +169,12 @@ def model_path(name: str | Path, folder: Path | None = None) -> Path:
     path = Path(name)
     if path.suffix == MODEL_SUFFIX or path.parent != Path():
         return path
-    if is_there(path):  # a pickle in this folder, say: its own message tells what to do with it
+    if _is_there(path):  # a pickle in this folder, say: its own message tells what to do with it
         return path
-    if is_there(shipped := _SHIPPED / f"{name}{MODEL_SUFFIX}"):
+    if _is_there(shipped := _SHIPPED / f"{name}{MODEL_SUFFIX}"):
         return shipped
     kept = (folder or models_folder(os.environ)) / f"{name}{MODEL_SUFFIX}"
-    if not is_there(kept):
+    if not _is_there(kept):
         what = "no model of this name is on this computer"
         raise InputError(name, what, "`signspot models list` shows those that are and those that can be fetched")
     return kept
@@ -191,7 +191,7 @@ _GET_LANDMARKS = "pip install 'signspot[pose]', or put a .pose file beside"
 _NAMED = 3  # recordings without landmarks
 
 
-def chosen_model(recordings: Iterable[Path | None], notify: Notify = unheard) -> str:
+def _chosen_model(recordings: Iterable[Path | None], notify: Notify = unheard) -> str:
     """The name of the model that can see all recordings; None stands for a missing clip.
 
     Where any recording is a .pose file, only a model of landmarks will do.
@@ -237,7 +237,7 @@ def calibration_for(model: Model, named: Path | None, model_name: str) -> Calibr
         check_fingerprint(calibration, model.name, model.fingerprint)
         return calibration
     for path in _places(model, model_name):
-        if is_there(path):
+        if _is_there(path):
             found = read_calibration(path)
             if found.fingerprint == model.fingerprint:
                 return found

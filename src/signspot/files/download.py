@@ -38,7 +38,7 @@ _MOST_CONNECTIONS = 100  # for one file
 
 
 @dataclass(frozen=True, slots=True)
-class Download:
+class _Download:
     """One released file."""
 
     path: str  # under the base address
@@ -53,18 +53,18 @@ class Download:
 
 _BSLDICT, _BSL1K = "bsldict/data/", "bsl1k/data/pretrained_models/"
 DOWNLOADS = {
-    "bsldict": Download(f"{_BSLDICT}pretrained_models/i3d_mlp.pth.tar", "trunk and head, Watch-Read-Lookup", 59),
-    "bsldict-i3d": Download(f"{_BSLDICT}pretrained_models/i3d.pth.tar", "the trunk of bsldict", 52),
-    "bsldict-mlp": Download(f"{_BSLDICT}pretrained_models/mlp.pth.tar", "the head of bsldict", 8),
-    "bsldict-dictionary": Download(
+    "bsldict": _Download(f"{_BSLDICT}pretrained_models/i3d_mlp.pth.tar", "trunk and head, Watch-Read-Lookup", 59),
+    "bsldict-i3d": _Download(f"{_BSLDICT}pretrained_models/i3d.pth.tar", "the trunk of bsldict", 52),
+    "bsldict-mlp": _Download(f"{_BSLDICT}pretrained_models/mlp.pth.tar", "the head of bsldict", 8),
+    "bsldict-dictionary": _Download(
         f"{_BSLDICT}bsldict_v1.pkl", "the dictionary BSLDict: 14,122 entries with features", 148, is_model=False
     ),
-    "bsl1k": Download(f"{_BSL1K}bsl1k.pth.tar", "trunk trained on BSL-1K"),
-    "bsl1k-mouth-masked": Download(f"{_BSL1K}bsl1k_mouth_masked_ppose.pth.tar", "the same with mouths masked"),
-    "pose-distillation": Download(f"{_BSL1K}video_pose_distillation.pth.tar", "trunk taught to predict poses"),
-    "kinetics": Download(f"{_BSL1K}kinetics.pth", "trunk trained on Kinetics"),
-    "jester": Download(f"{_BSL1K}jester.pth", "trunk trained on Jester"),
-    "wlasl16": Download(f"{_BSL1K}wlasl16.pth.tar", "trunk trained on WLASL, 16 frames"),
+    "bsl1k": _Download(f"{_BSL1K}bsl1k.pth.tar", "trunk trained on BSL-1K"),
+    "bsl1k-mouth-masked": _Download(f"{_BSL1K}bsl1k_mouth_masked_ppose.pth.tar", "the same with mouths masked"),
+    "pose-distillation": _Download(f"{_BSL1K}video_pose_distillation.pth.tar", "trunk taught to predict poses"),
+    "kinetics": _Download(f"{_BSL1K}kinetics.pth", "trunk trained on Kinetics"),
+    "jester": _Download(f"{_BSL1K}jester.pth", "trunk trained on Jester"),
+    "wlasl16": _Download(f"{_BSL1K}wlasl16.pth.tar", "trunk trained on WLASL, 16 frames"),
 }
 
 

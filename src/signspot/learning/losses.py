@@ -112,7 +112,7 @@ def _watch_lookup(
     return watch_read_lookup(_foreground_only(batch), chosen, temperature, discard)
 
 
-def infonce(
+def _infonce(
     batch: Minibatch, generator: torch.Generator, temperature: float = TEMPERATURE, discard: Tensor | None = None
 ) -> Tensor:
     """Compare each labelled segment with one entry of its word, drawn, and with the entries of all other labels."""
@@ -125,7 +125,7 @@ def infonce(
     return _mean(_terms(positive, sums.segment_negative.index_select(0, paired)))
 
 
-def classification(batch: Minibatch, segment_logits: Tensor, entry_logits: Tensor) -> Tensor:
+def _classification(batch: Minibatch, segment_logits: Tensor, entry_logits: Tensor) -> Tensor:
     """Cross-entropy of the classifier's logits (S, C) and (E, C), labelled segments and entries weighing alike."""
     losses = []
     for logits, target in ((segment_logits, batch.segment_word), (entry_logits, batch.entry_word)):
@@ -522,11 +522,11 @@ class Objective:
             case "watch-lookup":
                 return _watch_lookup(batch, bags, config.temperature, config.anchors, discard)
             case "infonce":
-                return infonce(batch, rng, config.temperature, discard)
+                return _infonce(batch, rng, config.temperature, discard)
             case "classification":
                 if segments.logits is None or entries.logits is None:
                     raise ValueError("a head without a classifier cannot learn to classify")
-                return classification(batch, segments.logits, entries.logits)
+                return _classification(batch, segments.logits, entries.logits)
 
     def _outputs(self, head: Head, rows: Tensor, domain: int, team: Team) -> HeadOutput:
         with mixed_precision(rows.device, self.config.precision):

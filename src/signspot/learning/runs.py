@@ -94,7 +94,7 @@ class RunFolder:
             with atomic_output(self.config, overwrite=True) as temporary:
                 temporary.write_text(as_toml(config))
             write_json(dict(data), self.data, overwrite=True)
-            write_json(environment(), self.path / "environment.json", overwrite=True)
+            write_json(_environment(), self.path / "environment.json", overwrite=True)
             yield
 
     def write_lines(self, path: Path, rows: list[dict[str, object]]) -> None:
@@ -134,7 +134,7 @@ def results_of(run: RunFolder) -> dict[str, object] | None:
     return results
 
 
-def environment() -> dict[str, object]:
+def _environment() -> dict[str, object]:
     return {
         "signspot": version("signspot"),
         "python": platform.python_version(),

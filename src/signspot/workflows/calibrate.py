@@ -165,14 +165,14 @@ def calibrate_file(request: CalibrateRequest, environment: Mapping[str, str]) ->
         make_folder(path.parent)
     for written in filter(None, (path, request.plot)):
         refuse_existing(written, overwrite=request.overwrite)
-    report = replace(calibrate(request, opened.model), path=path)
+    report = replace(_calibrate(request, opened.model), path=path)
     write_calibration(report.calibration, path, overwrite=request.overwrite)
     if request.plot is not None:
         _plot_held_out(report, request.plot, overwrite=request.overwrite)
     return report
 
 
-def calibrate(request: CalibrateRequest, model: Model) -> CalibrationReport:
+def _calibrate(request: CalibrateRequest, model: Model) -> CalibrationReport:
     source = read_corpus(request.corpus)
     dictionary = read_dictionary(request.dictionary).dictionary
     episodes = tuple(one for one in source.episodes if not request.split or one.split == request.split)
@@ -187,10 +187,12 @@ def calibrate(request: CalibrateRequest, model: Model) -> CalibrationReport:
     signers = [one.signer or one.video_id for one in episodes]
     groups = [list(dict.fromkeys(signers)).index(signer) for signer in signers]
     videos = [_labelled(one, source, model, request, group) for one, group in zip(episodes, groups, strict=True)]
-    return fitted(videos, query, model, request)
+    return _fitted(videos, query, model, request)
 
 
-def fitted(videos: Sequence[LabelledVideo], query: Query, model: Model, request: CalibrateRequest) -> CalibrationReport:
+def _fitted(
+    videos: Sequence[LabelledVideo], query: Query, model: Model, request: CalibrateRequest
+) -> CalibrationReport:
     """Fit on videos whose vectors are known."""
     cohort = cohort_of(query.words)
     plain = searched_examples(videos, query, cohort, request, is_read=False)
@@ -210,8 +212,8 @@ def fitted(videos: Sequence[LabelledVideo], query: Query, model: Model, request:
         n_right=int(plain.right.sum()),
         n_wrong=int((~plain.right).sum()),
         n_groups=len(plain.word_hours),
-        held_out=held_out(plain, request.method),
-        held_out_read=None if read is None else held_out(read, request.method),
+        held_out=_held_out(plain, request.method),
+        held_out_read=None if read is None else _held_out(read, request.method),
     )
 
 
@@ -230,7 +232,7 @@ def fit_of(examples: Examples, method: Method) -> PresenceFit:
     return fit_presence(examples.evidence, examples.right, hours, isotonic=is_isotonic)
 
 
-def held_out(examples: Examples, method: Method) -> _HeldOut | None:
+def _held_out(examples: Examples, method: Method) -> _HeldOut | None:
     """Judge each group by a fit on all others; None where that cannot be done."""
     groups = np.unique(examples.group)
     probability, alarms, countable = np.empty(len(examples.right)), np.zeros(len(RATES)), np.array(RATES)

@@ -468,7 +468,7 @@ def _figures(spotted: _Spotted, reading: Reading) -> Iterator[PageFigure]:
             yield PageFigure(f"{title}: {mention.word}", png, said + text, said + text)
 
 
-def _example_of(mention: Mention, spotted: _Spotted, reading: Reading = Reading()) -> Example:
+def _example_of(mention: _Mention, spotted: _Spotted, reading: Reading = Reading()) -> Example:
     """What a figure shows of a mention: pictures, the truth, and the curves of every method."""
     episode, entry = spotted.episode, mention.entry
     panels = tuple(
@@ -502,7 +502,7 @@ def _strip(video: Path, span: FrameSpan | None, box: SignerBox | None, reading: 
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class _Mention:
     """A stretch around a subtitle that mentions a word which is signed there, and the best match in it."""
 
     word: Word
@@ -524,7 +524,7 @@ class _Spotted:
     episode: Episode
     methods: tuple[str, ...]
     answers: tuple[VideoAnswer, ...]  # of each method
-    mentions: tuple[Mention, ...]  # of words that are really signed there, as the last method has them
+    mentions: tuple[_Mention, ...]  # of words that are really signed there, as the last method has them
     n_right: int  # findings of the last method at a place where their word is signed
 
     @property
@@ -532,7 +532,7 @@ class _Spotted:
         """What the last method found; only its threshold was measured."""
         return self.answers[-1]
 
-    def clearest(self, *, is_found: bool) -> Mention | None:
+    def clearest(self, *, is_found: bool) -> _Mention | None:
         alike = [mention for mention in self.mentions if mention.is_found == is_found]
         return max(alike, key=lambda mention: mention.cosine, default=None)
 
@@ -582,7 +582,7 @@ def _span(sign: SignedSign) -> FrameSpan:
     return FrameSpan(sign.start_frame, sign.stop_frame)
 
 
-def _signed_mentions(answer: VideoAnswer, truth: Iterable[SignedSign]) -> tuple[Mention, ...]:
+def _signed_mentions(answer: VideoAnswer, truth: Iterable[SignedSign]) -> tuple[_Mention, ...]:
     """Every mention of a searched word that is signed near its subtitle; all signs of `truth` are of this video."""
     spans: dict[str, list[FrameSpan]] = {}
     for sign in truth:
@@ -590,7 +590,7 @@ def _signed_mentions(answer: VideoAnswer, truth: Iterable[SignedSign]) -> tuple[
     return tuple(mention for word in answer.words for mention in _mentions(word, spans.get(word.word, ())))
 
 
-def _mentions(word: WordAnswer, spans: Sequence[FrameSpan]) -> Iterator[Mention]:
+def _mentions(word: WordAnswer, spans: Sequence[FrameSpan]) -> Iterator[_Mention]:
     similarity = word.similarity
     for searched in word.searched_ms or ():
         stretch = similarity.axis.frames_in(searched)
@@ -601,4 +601,4 @@ def _mentions(word: WordAnswer, spans: Sequence[FrameSpan]) -> Iterator[Mention]
         window = int(np.where(inside, similarity.best, -np.inf).argmax())
         place = int(similarity.cosine[window].argmax())
         cosine, taken = float(similarity.cosine[window, place]), similarity.grid.span(window)
-        yield Mention(similarity.word, searched, signed, taken, similarity.entries[place], cosine)
+        yield _Mention(similarity.word, searched, signed, taken, similarity.entries[place], cosine)

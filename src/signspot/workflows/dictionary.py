@@ -85,7 +85,7 @@ def build_dictionary(source: Path, folder: Path, options: BuildOptions = BuildOp
     """Make `folder` a dictionary of the clips of `source`, or go on where an earlier run has stopped."""
     faces = FaceReader() if options.signers_by_face else None  # what is missing is said before hours of work
     listed = _listed(source, options)
-    target = BuildFolder.open(folder, source, link=options.link, anew=options.anew)
+    target = _BuildFolder.open(folder, source, link=options.link, anew=options.anew)
     run = _Run(target, options, list(listed.problems))
     entries = _tidied(listed)
     engine = Engine(options.jobs, partial(_reader, options.reading.quiet(), options.trim))
@@ -107,7 +107,7 @@ def build_dictionary(source: Path, folder: Path, options: BuildOptions = BuildOp
     entries = [one.entry for one in run.finished] + run.without_clip
     target.save(entries, finished=True)
     run.problems += _leftover(target, entries)
-    write_sheets(Sheets(target.root, run.finished, duplicates, run.problems), options.reading)
+    _write_sheets(_Sheets(target.root, run.finished, duplicates, run.problems), options.reading)
     return _build(run, duplicates)
 
 
@@ -115,14 +115,14 @@ def build_dictionary(source: Path, folder: Path, options: BuildOptions = BuildOp
 class _Run:
     """What has been done so far."""
 
-    target: BuildFolder
+    target: _BuildFolder
     options: BuildOptions
     problems: list[Notice]
-    finished: list[BuiltClip] = field(default_factory=list)
+    finished: list[_BuiltClip] = field(default_factory=list)
     without_clip: list[Entry] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     read_before: int = 0
-    read: Iterator[Finished[Entry, ReadClip]] = field(
+    read: Iterator[Finished[Entry, _ReadClip]] = field(
         default_factory=lambda: iter(())
     )  # of the entries of `unread`, in their order
     _unread: set[str] = field(default_factory=set)  # ids of entries that `read` will come to
@@ -150,8 +150,8 @@ class _Run:
             self._sha256[video] = media_sha256(video)
         return self._sha256[video]
 
-    def _slot(self, entry: Entry, sha256: str) -> Slot:
-        key = facts_key(sha256, entry.kept, self.options.trim)
+    def _slot(self, entry: Entry, sha256: str) -> _Slot:
+        key = _facts_key(sha256, entry.kept, self.options.trim)
         return self.target.slot(entry, sha256, key, is_shown=_may_be_shown(entry.rights, self.options.on))
 
     def take(self, entry: Entry) -> None:
@@ -186,7 +186,7 @@ class _Run:
             self.duplicates.append(Duplicate(entry, other, "the same file", 1.0, left_out=same_word is not None))
         return same_word is not None
 
-    def _stored(self, entry: Entry, video: Path, sha256: str) -> BuiltClip | None:
+    def _stored(self, entry: Entry, video: Path, sha256: str) -> _BuiltClip | None:
         """The files of a clip, made now unless an earlier run has made them."""
         slot = self._slot(entry, sha256)
         facts = slot.stored()
@@ -204,10 +204,10 @@ class _Run:
         return _finished(entry, slot, slot.stored() or outcome.result.facts)
 
 
-def _reader(reading: Reading, trim: TrimOptions | None) -> Work[Entry, ReadClip]:
-    def read(entry: Entry) -> ReadClip:
+def _reader(reading: Reading, trim: TrimOptions | None) -> Work[Entry, _ReadClip]:
+    def read(entry: Entry) -> _ReadClip:
         try:
-            return read_clip(_video_of(entry), entry.kept, trim, reading)
+            return _read_clip(_video_of(entry), entry.kept, trim, reading)
         except EnvironmentProblem as error:  # such as a missing codec: the other clips may need none
             raise VideoError(error.where, error.what, error.fix) from error
 
@@ -218,9 +218,9 @@ def _video_of(entry: Entry) -> Path:
     return entry.video or Path(entry.entry_id)
 
 
-def _finished(entry: Entry, slot: Slot, facts: ClipFacts) -> BuiltClip:
-    here = replace(entry, video=slot.clip, kept=as_kept(entry, facts))
-    return BuiltClip(here, slot.clip, slot.sha256, facts, slot.thumbnails)
+def _finished(entry: Entry, slot: _Slot, facts: _ClipFacts) -> _BuiltClip:
+    here = replace(entry, video=slot.clip, kept=_as_kept(entry, facts))
+    return _BuiltClip(here, slot.clip, slot.sha256, facts, slot.thumbnails)
 
 
 def _may_be_shown(rights: Rights, on: date) -> bool:
@@ -253,11 +253,11 @@ def _tidied(listed: DictionarySource) -> list[Entry]:
         if taken[entry_id] > 1:
             entry_id = f"{entry_id}#{taken[entry_id]}"
             taken[entry_id] += 1
-        entries.append(replace(entry, entry_id=entry_id, variant=tidy_variant(entry.variant)))
+        entries.append(replace(entry, entry_id=entry_id, variant=_tidy_variant(entry.variant)))
     return entries
 
 
-def tidy_variant(variant: str) -> str:
+def _tidy_variant(variant: str) -> str:
     """One spelling for the numbers of variants; names stay as they are.
 
     >>> tidy_variant("v2"), tidy_variant("Variant 02"), tidy_variant("2B"), tidy_variant(" north ")
@@ -268,7 +268,7 @@ def tidy_variant(variant: str) -> str:
     return f"{int(numbered[1])}{numbered[2].lower()}" if numbered else text
 
 
-def _near_duplicates(finished: list[BuiltClip]) -> list[Duplicate]:
+def _near_duplicates(finished: list[_BuiltClip]) -> list[Duplicate]:
     """Clips that look like copies of one recording; clips with the same bytes are known already."""
     distinct = list({one.sha256: one for one in finished}.values())
     pairs = near_pairs(np.stack([one.facts.signature for one in distinct]))
@@ -285,7 +285,7 @@ def _face_groups(run: _Run, faces: FaceReader) -> list[int | None]:
     return face_groups(looks)
 
 
-def _leftover(target: BuildFolder, entries: list[Entry]) -> list[Notice]:
+def _leftover(target: _BuildFolder, entries: list[Entry]) -> list[Notice]:
     """A remark about clips of earlier runs that the source no longer lists; they are never removed unasked."""
     names = target.unlisted(entries)
     if not names:
@@ -322,22 +322,22 @@ _METHOD = "1"  # changes whenever the same clip would get other facts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadClip:
+class _ReadClip:
     """What one reading of a clip gives."""
 
-    facts: ClipFacts
+    facts: _ClipFacts
     strip: Pixels  # (height, n_tiles * tile_width, 3) uint8
 
 
-def facts_key(sha256: str, kept: FrameSpan | None, options: TrimOptions | None) -> str:
+def _facts_key(sha256: str, kept: FrameSpan | None, options: TrimOptions | None) -> str:
     """The name of the facts about a clip: the same for the same content looked at in the same way."""
     method = hashlib.sha256(f"{_METHOD} {kept} {options}".encode()).hexdigest()
     return f"{sha256[:32]}-{method[:8]}"
 
 
-def read_clip(
+def _read_clip(
     video: Path, kept: FrameSpan | None, options: TrimOptions | None, reading: Reading = Reading()
-) -> ReadClip:
+) -> _ReadClip:
     """Decode a clip once and find out all about it; a part that somebody chose to keep is kept as it is."""
     small: list[Pixels] = []
     with VideoReader(video, isolated=reading.isolated) as reader:
@@ -352,7 +352,7 @@ def read_clip(
         what = f"has {len(small)} frames, but frames {trim.kept.start} to {trim.kept.stop} are to be kept"
         raise VideoError(video, what, "correct kept_start and kept_stop, or remove them")
     shown = small[trim.kept.start : trim.kept.stop]
-    facts = ClipFacts(
+    facts = _ClipFacts(
         n_frames=len(small),
         kept=trim.kept,
         kept_ms=report.axis.millis_of(trim.kept),
@@ -361,10 +361,10 @@ def read_clip(
         tile_width=small[0].shape[1],
         signature=frame_signature(small, trim.kept),
     )
-    return ReadClip(facts, np.ascontiguousarray(strip(shown)))
+    return _ReadClip(facts, np.ascontiguousarray(strip(shown)))
 
 
-def as_kept(entry: Entry, facts: ClipFacts) -> FrameSpan | None:
+def _as_kept(entry: Entry, facts: _ClipFacts) -> FrameSpan | None:
     """What the manifest says about the part to keep: nothing where all of the clip is."""
     return entry.kept or (facts.kept if len(facts.kept) < facts.n_frames else None)
 
@@ -400,7 +400,7 @@ _FIX_OTHER = "choose another folder, or add --anew to build this one again from 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class _Slot:
     """The files of one clip."""
 
     sha256: str
@@ -408,14 +408,14 @@ class Slot:
     facts: Path
     thumbnails: Path | None  # None: the clip may not be shown
 
-    def stored(self) -> ClipFacts | None:
+    def stored(self) -> _ClipFacts | None:
         """What is known about the clip, if all of its files are there."""
         is_whole = self.clip.is_file() and (self.thumbnails is None or self.thumbnails.is_file())
-        return read_clip_facts(self.facts) if is_whole else None
+        return _read_clip_facts(self.facts) if is_whole else None
 
 
 @dataclass(slots=True)
-class BuildFolder:
+class _BuildFolder:
     """A folder that is being built from one source."""
 
     root: Path
@@ -426,7 +426,7 @@ class BuildFolder:
     _is_ready: bool = False
 
     @classmethod
-    def open(cls, root: Path, source: Path, *, link: bool = False, anew: bool = False) -> BuildFolder:
+    def open(cls, root: Path, source: Path, *, link: bool = False, anew: bool = False) -> _BuildFolder:
         """Look whether `root` can be built from `source`; nothing is written yet."""
         _refuse_source(root, source)
         folder = cls(root, str(source.resolve()), link)
@@ -445,26 +445,26 @@ class BuildFolder:
             )
         return folder
 
-    def slot(self, entry: Entry, sha256: str, key: str, *, is_shown: bool) -> Slot:
+    def slot(self, entry: Entry, sha256: str, key: str, *, is_shown: bool) -> _Slot:
         """Where a clip of this content goes: no two different clips share a name, on any file system."""
         stem = "".join(c if c.isalnum() or c in "-'" else "_" for c in entry.word[:_LONGEST_STEM])
         suffix = entry.video.suffix.lower() if entry.video is not None else ""
         clip = self.root / CLIPS / f"{stem}-{sha256[:16]}{suffix}"
-        return Slot(
+        return _Slot(
             sha256=sha256,
             clip=clip,
             facts=self.root / _STATE / f"{key}.json",
             thumbnails=self.root / THUMBNAILS / f"{key}.jpg" if is_shown else None,
         )
 
-    def add(self, video: Path, slot: Slot, read: ReadClip) -> None:
+    def add(self, video: Path, slot: _Slot, read: _ReadClip) -> None:
         """Store a clip and what is known about it; the facts come last, for they say that all is there."""
         self._prepare()
         if not slot.clip.is_file():
             _copy(video, slot.clip, sha256=slot.sha256, link=self.link)
         if slot.thumbnails is not None:
             write_strip(read.strip, slot.thumbnails, overwrite=True)
-        write_clip_facts(read.facts, slot.facts)
+        _write_clip_facts(read.facts, slot.facts)
 
     def save(self, entries: list[Entry], *, finished: bool) -> None:
         """Write the manifest of these entries."""
@@ -578,13 +578,13 @@ _ROWS_PER_SHEET = 50
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltClip:
+class _BuiltClip:
     """An entry whose files are all in the folder."""
 
     entry: Entry
     clip: Path
     sha256: str  # of the clip
-    facts: ClipFacts
+    facts: _ClipFacts
     thumbnails: Path | None  # None: the clip may not be shown
     face_group: int | None = None
 
@@ -605,11 +605,11 @@ class Duplicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheets:
+class _Sheets:
     """Everything there is to show."""
 
     folder: Path
-    finished: Sequence[BuiltClip]
+    finished: Sequence[_BuiltClip]
     duplicates: Sequence[Duplicate]
     problems: Sequence[Notice]
 
@@ -620,7 +620,7 @@ def write_problems(problems: Iterable[Notice], path: Path, *, overwrite: bool = 
     write_csv(("file", "reason", "what_to_do", "left_out"), rows, path, overwrite=overwrite)
 
 
-def write_sheets(sheets: Sheets, reading: Reading = Reading()) -> None:
+def _write_sheets(sheets: _Sheets, reading: Reading = Reading()) -> None:
     """Write the page, the contact sheets and the tables; those of an earlier run are replaced."""
     write_problems(sheets.problems, sheets.folder / PROBLEMS, overwrite=True)
     write_csv(
@@ -640,7 +640,7 @@ def _row(duplicate: Duplicate) -> tuple[str, ...]:
     return (*words, duplicate.kind, f"{duplicate.cosine:.3f}", left_out)
 
 
-def _page(sheets: Sheets) -> DictionaryPage:
+def _page(sheets: _Sheets) -> DictionaryPage:
     alike: dict[str, list[str]] = {}
     for duplicate in sheets.duplicates:
         for one, other in ((duplicate.entry, duplicate.other), (duplicate.other, duplicate.entry)):
@@ -650,7 +650,7 @@ def _page(sheets: Sheets) -> DictionaryPage:
     return DictionaryPage(sheets.folder.resolve().name, cards, problems, tuple(map(str, sheets.duplicates)))
 
 
-def _card(one: BuiltClip, folder: Path, alike: list[str]) -> Card:
+def _card(one: _BuiltClip, folder: Path, alike: list[str]) -> Card:
     kept, n_frames = one.facts.kept, one.facts.n_frames
     length = f"{len(kept) / FRAME_RATE:.1f} s"
     cut = f"{length}, cut {kept.start} + {n_frames - kept.stop} frames" if len(kept) < n_frames else length
@@ -667,7 +667,7 @@ def _card(one: BuiltClip, folder: Path, alike: list[str]) -> Card:
     )
 
 
-def _write_pictures(sheets: Sheets, reading: Reading) -> None:
+def _write_pictures(sheets: _Sheets, reading: Reading) -> None:
     shown = [one for one in sheets.finished if one.thumbnails is not None]
     n_sheets = -(-len(shown) // _ROWS_PER_SHEET)
     for number in range(n_sheets):
@@ -696,7 +696,7 @@ _STEPS = 127  # a number of a signature is stored in one byte
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ClipFacts:
+class _ClipFacts:
     """One clip: its frames, the part of it that shows the sign, and its looks."""
 
     n_frames: int
@@ -708,7 +708,7 @@ class ClipFacts:
     signature: FloatArray  # (2, 2048), rows of length 1 or zero: see media.frame_signature
 
 
-def write_clip_facts(facts: ClipFacts, path: Path) -> None:
+def _write_clip_facts(facts: _ClipFacts, path: Path) -> None:
     """Store the facts about a clip; what was there before is replaced."""
     content = {
         "format": _FACTS_FORMAT,
@@ -724,14 +724,14 @@ def write_clip_facts(facts: ClipFacts, path: Path) -> None:
     write_json(content, path, overwrite=True)
 
 
-def read_clip_facts(path: Path) -> ClipFacts | None:
+def _read_clip_facts(path: Path) -> _ClipFacts | None:
     """The facts stored at `path`; None where there are none or they are damaged: then the clip is read again."""
     if not path.is_file():
         return None
     try:
         node = Node(path, read_manifest(path, _FACTS_FORMAT))
         kept, kept_ms = ([edge.integer() for edge in node.member(name).rows(2)] for name in ("kept", "kept_ms"))
-        return ClipFacts(
+        return _ClipFacts(
             n_frames=node.member("n_frames").integer(),
             kept=FrameSpan(kept[0], kept[1]),
             kept_ms=MillisSpan.of(kept_ms[0], kept_ms[1]),

@@ -174,7 +174,7 @@ def _score_spotting(
             )
             for begin in range(0, len(first), _ROWS_AT_ONCE):
                 some = slice(begin, begin + _ROWS_AT_ONCE)
-                cosine[some] = best(scorer.windows(material, Windows(track, first[some], label, frame)))
+                cosine[some] = best(scorer.windows(material, _Windows(track, first[some], label, frame)))
             column = np.searchsorted(words, label).astype(np.int64)
             footage.append(Footage(first + CLIP_LENGTH // 2, cosine, column, frame))
         by_word = spotting_benchmark(footage)
@@ -200,7 +200,7 @@ _LARGE_PRIME = 1_000_003
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Windows:
+class _Windows:
     """Windows of one track, and the signs known to be among them."""
 
     track: int
@@ -220,7 +220,7 @@ class _Scorer(Protocol):
     def entries(self, test: Material, rows: Ints) -> FloatArray:
         """Of some dictionary entries: (n, d) unit rows."""
 
-    def windows(self, test: Material, asked: Windows) -> FloatArray:
+    def windows(self, test: Material, asked: _Windows) -> FloatArray:
         """Of some windows: (n, d) unit rows."""
 
 
@@ -293,7 +293,7 @@ class _HeadScorer:
     def entries(self, test: Material, rows: Ints) -> FloatArray:
         return embedded(self.head, np.asarray(test.entry_vectors[rows], np.float32), DICTIONARY)
 
-    def windows(self, test: Material, asked: Windows) -> FloatArray:
+    def windows(self, test: Material, asked: _Windows) -> FloatArray:
         return embedded(self.head, np.asarray(test.tracks[asked.track][asked.starts], np.float32), CONTINUOUS)
 
 
@@ -304,7 +304,7 @@ class _TruthScorer:
         """One direction per word, and one for no word."""
         return np.eye(len(test.vocabulary) + 1, dtype=np.float32)[test.entry_word[rows]]
 
-    def windows(self, test: Material, asked: Windows) -> FloatArray:
+    def windows(self, test: Material, asked: _Windows) -> FloatArray:
         vectors = np.zeros((len(asked.starts), len(test.vocabulary) + 1), np.float32)
         for word, frame in zip(asked.label, asked.label_frame, strict=True):
             vectors[is_near(asked.centres, frame), word] = 1
@@ -323,7 +323,7 @@ class _RandomScorer:
     def entries(self, test: Material, rows: Ints) -> FloatArray:
         return _random_rows(self._entry_seed, len(test.entry_word))[rows]
 
-    def windows(self, test: Material, asked: Windows) -> FloatArray:
+    def windows(self, test: Material, asked: _Windows) -> FloatArray:
         """Random directions; a window has the same one in every passage."""
         # Drawn once and used again: a passage is far shorter than the table, so its windows all differ.
         return self._drawn[(asked.track * _LARGE_PRIME + asked.starts) % _N_RANDOM]
@@ -592,14 +592,14 @@ def evaluate_challenge(truth: Path, answers: Path) -> OverlapScores:
     return overlap_scores(read_challenge(truth), read_challenge(answers))
 
 
-def _passage_windows(material: Material, place: int, stride: int) -> Windows:
+def _passage_windows(material: Material, place: int, stride: int) -> _Windows:
     """The windows inside a passage, the last pulled back to its end, and its label."""
     passages = material.passages
     start, stop, track = (int(column[place]) for column in (passages.start, passages.stop, passages.track))
     starts = start + WindowGrid(max(1, stop - start), stride=stride).starts()
     starts = np.unique(np.minimum(starts, len(material.tracks[track]) - 1))
     label = passages.label[place : place + 1], passages.label_frame[place : place + 1]
-    return Windows(track, starts, *label)
+    return _Windows(track, starts, *label)
 
 
 def _passages(test: _TestSet, scorer: _Scorer, stride: int, reading: Reading) -> Iterator[TestPassage]:

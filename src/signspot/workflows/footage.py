@@ -191,7 +191,7 @@ class Evidence:
         return self.occurrence.spotting
 
 
-def may(rights: Rights, action: str, today: date, *, rights_cleared: bool) -> bool:
+def _may(rights: Rights, action: str, today: date, *, rights_cleared: bool) -> bool:
     """Whether `action` (display, export_clips) is allowed: said so, or not said and the user vouches for it."""
     is_silent = getattr(rights, f"may_{action}") is None and (rights.expires is None or today < rights.expires)
     return rights.allows(action, today) or (is_silent and rights_cleared)
@@ -226,7 +226,7 @@ def write_evidence_sheet(evidence: Sequence[Evidence], path: Path, titles: Seque
     return bool(rows)
 
 
-def clip_name(spotting: Spotting, number: int) -> str:
+def _clip_name(spotting: Spotting, number: int) -> str:
     """A file name that sorts by rank, says what it is, and is the same for the same finding."""
     readable = safe_name(f"{spotting.word}_{Path(spotting.video_id).name}")
     digest = hashlib.sha256(spotting.spotting_id.encode()).hexdigest()[:6]
@@ -238,14 +238,14 @@ def _cutting(one: Occurrence, number: int, options: EvidenceOptions) -> Cutting:
     span = MillisSpan.of(span.start, min(max(span.stop, span.start + 1), span.start + LONGEST_MS // 2))
     context = max(options.context_ms, -(-(options.least_ms - span.duration) // 2))
     span = span.padded(context, context)
-    allowed = may(one.episode.rights, "export_clips", options.today, rights_cleared=options.rights_cleared)
-    return Cutting(span_ms=span, path=options.folder / clip_name(one.spotting, number) if allowed else None)
+    allowed = _may(one.episode.rights, "export_clips", options.today, rights_cleared=options.rights_cleared)
+    return Cutting(span_ms=span, path=options.folder / _clip_name(one.spotting, number) if allowed else None)
 
 
 def _evidence(one: Occurrence, cutting: Cutting, pictures: tuple[Pixels, ...], options: EvidenceOptions) -> Evidence:
     rights = one.episode.rights
     # Somebody's own footage may be looked at on their own screen unless its rights forbid it.
-    shown = pictures if may(rights, "display", options.today, rights_cleared=True) else ()
+    shown = pictures if _may(rights, "display", options.today, rights_cleared=True) else ()
     withheld = ""
     if cutting.path is None:
         silent = rights.may_export_clips is None
@@ -256,7 +256,7 @@ def _evidence(one: Occurrence, cutting: Cutting, pictures: tuple[Pixels, ...], o
 def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: EvidenceOptions) -> Evidence:
     """What can be shown of landmarks that stand for a video."""
     span = landmarks.track.axis.frames_in(_cutting(one, number, options).span_ms)
-    is_allowed = may(one.episode.rights, "display", options.today, rights_cleared=True)
+    is_allowed = _may(one.episode.rights, "display", options.today, rights_cleared=True)
     shown = tuple(skeletons(landmarks, span)) if is_allowed else ()
     return Evidence(one, None, shown, "its landmarks hold no pictures to cut out")
 
@@ -266,7 +266,7 @@ def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: Ev
 
 def entry_pictures(entry: Entry, today: date, reading: Reading = Reading()) -> tuple[Pixels, ...]:
     """The frames (96, W, 3) uint8 of a clip that show the sign, or its landmarks drawn; none if it may not be shown."""
-    if entry.video is None or not may(entry.rights, "display", today, rights_cleared=True):
+    if entry.video is None or not _may(entry.rights, "display", today, rights_cleared=True):
         return ()
     try:
         if entry.video.suffix.lower() == POSE_SUFFIX:

@@ -95,7 +95,7 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
         )
         evidence = gather_evidence(chosen, where)
         examples = tuple(_example(one, rank, folder) for rank, one in enumerate(evidence, start=1))
-        write_mined(examples, folder / TABLE)
+        _write_mined(examples, folder / TABLE)
         titles = [f"{one.rank} {one.video_id} {one.cosine:.2f}" for one in examples]
         has_sheet = write_evidence_sheet(evidence, folder / SHEET, titles, overwrite=False)
     written = (options.out / TABLE, *((options.out / SHEET,) if has_sheet else ()))
@@ -159,7 +159,7 @@ def _example(one: Evidence, rank: int, folder: Path) -> MinedExample:
 
 def accept_mined(table: Path, dictionary: Path) -> Accepted:
     """Copy the clips of accepted rows into the dictionary's folder and list them as entries; nothing else changes."""
-    rows = read_mined(table)
+    rows = _read_mined(table)
     old, manifest = _before(dictionary), manifest_of(dictionary)
     own = {entry.entry_id for entry in old}
     added: list[Entry] = []
@@ -272,12 +272,12 @@ class MinedExample:
     remark: str = ""
 
 
-def write_mined(examples: Iterable[MinedExample], path: Path, *, overwrite: bool = False) -> None:
+def _write_mined(examples: Iterable[MinedExample], path: Path, *, overwrite: bool = False) -> None:
     """Write the table."""
     write_csv(_COLUMNS, (_cells(example) for example in examples), path, overwrite=overwrite)
 
 
-def read_mined(path: Path) -> tuple[MinedExample, ...]:
+def _read_mined(path: Path) -> tuple[MinedExample, ...]:
     """Read a table again, as a spreadsheet may have left it."""
     found: list[MinedExample] = []
     records = csv_records(path, _FIELDS)

@@ -95,11 +95,11 @@ def spot(
 
 def prepare(words: Sequence[str], dictionary: Dictionary, model: Model, options: SpotOptions = SpotOptions()) -> Query:
     """Look the words up and embed their dictionary clips."""
-    wanted = known_words(words, dictionary, options)
+    wanted = _known_words(words, dictionary, options)
     return embed_query(wanted, dictionary, model, options.reading, options.views)
 
 
-def known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptions) -> tuple[Word, ...]:
+def _known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptions) -> tuple[Word, ...]:
     """Normalise the words and check that the dictionary has them; without words, take those the subtitles mention."""
     vocabulary = dictionary.vocabulary
     if not words:

@@ -112,31 +112,31 @@ class VariantReport:
         return tuple(Tally(name, tuple(counted[name][variant] for variant in order)) for name in sorted(counted))
 
 
-def video_of(use: VariantUse) -> str:
+def _video_of(use: VariantUse) -> str:
     """The video of an occurrence."""
     return use.spotting.video_id
 
 
-def signer_of(use: VariantUse) -> str:
+def _signer_of(use: VariantUse) -> str:
     """The signer of an occurrence, as the corpus names them."""
     return use.occurrence.episode.signer or "(not known)"
 
 
-def region_of(use: VariantUse) -> str:
+def _region_of(use: VariantUse) -> str:
     """The region that the dictionary gives for the form: nothing is known about the signer's own."""
     return use.region or "(not said)"
 
 
-def minute_of(use: VariantUse) -> str:
+def _minute_of(use: VariantUse) -> str:
     """The minute of the video, so that a change of variant within it shows."""
     return f"minute {use.spotting.span_ms.start // 60_000:04}"
 
 
 GROUPS: Mapping[str, Callable[[VariantUse], str]] = {
-    "video": video_of,
-    "signer": signer_of,
-    "region": region_of,
-    "time": minute_of,
+    "video": _video_of,
+    "signer": _signer_of,
+    "region": _region_of,
+    "time": _minute_of,
 }
 
 

@@ -247,8 +247,8 @@ def landmarks(postures: Floats, carriage: Carriage, body: _Proportions, camera: 
 
 def _arm_joints(posture: Floats, body: _Proportions) -> tuple[Floats, Floats, Floats]:
     """The right arm: shoulder (n, 3), elbow (n, 3) and hand (n, 21, 3) in body coordinates."""
-    hand = turned(_hand_points(posture[:, 6:]) * body.hand, posture[:, 3:6])
-    palm = turned(np.broadcast_to(np.array(_PALM) * body.hand, (len(posture), 1, 3)), posture[:, 3:6])[:, 0]
+    hand = _turned(_hand_points(posture[:, 6:]) * body.hand, posture[:, 3:6])
+    palm = _turned(np.broadcast_to(np.array(_PALM) * body.hand, (len(posture), 1, 3)), posture[:, 3:6])[:, 0]
     shoulder = np.broadcast_to(np.array((-0.5, 0.0, 0.0)), (len(posture), 3))
     reach = posture[:, :3] - palm - shoulder
     # About the distance before the nearest place where it is positive, and about 0 where it is not.
@@ -279,7 +279,7 @@ def _hand_points(angles: Floats) -> Floats:
     return points
 
 
-def turned(points: Floats, orientation: Floats) -> Floats:
+def _turned(points: Floats, orientation: Floats) -> Floats:
     """(n, k, 3) points of a flat hand, turned by swing, tilt and roll (n, 3) into body coordinates."""
     (s, t, r), (cs, ct, cr) = (f(orientation.T[:, :, None]) for f in (np.sin, np.cos))
     x, y, z = points[..., 0], -points[..., 1], -points[..., 2]  # fingers up, palm to the camera
@@ -319,7 +319,7 @@ def _fill_trunk(pose: Floats, head: Floats, body: _Proportions) -> None:
     right = left[1:] * (-1, 1, 1)
     # In the order of MediaPipe: nose, left eye, right eye, left ear, right ear, mouth left, mouth right.
     face = np.concatenate([left[:4], right[:3], left[4:5], right[3:4], left[5:], right[4:]])
-    pose[:, :11] = turned(np.broadcast_to(face * (1, -1, -1), (len(pose), 11, 3)), head[:, [2, 0, 1]]) + _HEAD
+    pose[:, :11] = _turned(np.broadcast_to(face * (1, -1, -1), (len(pose), 11, 3)), head[:, [2, 0, 1]]) + _HEAD
     pose[:, 23], pose[:, 24] = (0.34, body.torso, 0), (-0.34, body.torso, 0)
     legs = _LEGS + np.array((0, body.torso - 1.5, 0))
     pose[:, 25::2], pose[:, 26::2] = legs, legs * (-1, 1, 1)
