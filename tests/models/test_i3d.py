@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from signspot.models.head import Head, HeadConfig
-from signspot.models.i3d import I3D, I3DConfig
+from signspot.models.i3d import I3D, I3DConfig, reinitialise_batch_norm
 
 ORACLES = Path(__file__).parents[3] / "shared" / "oracles"
 needs_oracles = pytest.mark.skipif(not ORACLES.is_dir(), reason=f"the reference answers are not at {ORACLES}")
@@ -186,7 +186,7 @@ def test_reinitialising_batch_norm_forgets_all_but_the_convolutions() -> None:
     for name, parameter in network.named_parameters():
         if ".bn." in name:
             torch.nn.init.normal_(parameter)
-    network.reinitialise_batch_norm()
+    reinitialise_batch_norm(network)
     for name, tensor in fresh.state_dict().items():
         assert torch.equal(network.state_dict()[name], tensor), name
 
