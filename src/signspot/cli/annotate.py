@@ -63,21 +63,12 @@ def annotate(
     to_screen = json_target == STANDARD_OUTPUT
     with progress_bars() as progress:
         request = SpotRequest(
-            source=source,
-            words=(),
-            dictionary=dictionary,
-            model=search.choice,
-            subtitles=subtitles,
-            subtitle_options=times.reading,
-            vocabulary=vocabulary,
-            explain=True,
-            synonyms=synonyms,
-            calibration=search.calibration,
-            options=times.on(search.options(progress, stride)),
-            outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite),
-            failures=failures,
+            source=source, words=(), dictionary=dictionary, model=search.choice, subtitles=subtitles,
+            subtitle_options=times.reading, vocabulary=vocabulary, explain=True, synonyms=synonyms,
+            calibration=search.calibration, options=times.on(search.options(progress, stride)),
+            outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite), failures=failures,
             jobs=jobs,
-        )
+        )  # fmt: skip
         _show_all(request, progress, to_screen)
 
 
@@ -129,7 +120,6 @@ def _shown(outcome: Outcome, to_screen: bool, *, names_words: bool) -> dict[str,
 
 
 def _words(annotated: Annotated) -> str:
-    """The words without a sign, and how often each is mentioned in vain."""
     counts = Counter(mention.word for mention in annotated.unexplained).most_common()
     likely = {mention.word: mention.likely for mention in annotated.unexplained}
     needed = None if annotated.answer.least_presence is not None else annotated.answer.threshold
@@ -157,7 +147,6 @@ class _Coverage:
     unlisted: set[str] = field(default_factory=set)
 
     def add(self, annotated: Annotated | None) -> None:
-        """Count the words of one video."""
         if annotated is not None:
             self.listed |= {mention.word for mention in annotated.mentions}
             self.unlisted |= set(annotated.unlisted)

@@ -65,17 +65,10 @@ def calibrate(
     with progress_bars() as progress:
         reading = keeping.reading_for(model, progress, box=box, stride=stride)
         request = CalibrateRequest(
-            model=ModelChoice(name=model, backend=backend, device=device),
-            corpus=corpus,
-            dictionary=dictionary,
-            split=split,
-            complete=complete,
-            method=method,
-            options=SpotOptions(language=language, reading=reading),
-            out=out,
-            plot=plot,
-            overwrite=overwrite,
-        )
+            model=ModelChoice(name=model, backend=backend, device=device), corpus=corpus, dictionary=dictionary,
+            split=split, complete=complete, method=method, options=SpotOptions(language=language, reading=reading),
+            out=out, plot=plot, overwrite=overwrite,
+        )  # fmt: skip
         report = calibrate_file(request, os.environ)
     if not give_json(report.as_json(), json_target, overwrite=overwrite):
         _tell(report)

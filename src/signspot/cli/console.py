@@ -31,19 +31,16 @@ _DETAILED = 5  # words of which each is said how close it came
 
 
 def warn(message: str) -> None:
-    """One line on the error stream."""
     typer.echo(f"signspot: {one_line(message)}", err=True)
 
 
 def warn_of(answer: VideoAnswer) -> None:
-    """What should be known about an answer, on the error stream."""
     messages = [message for message in (answer.partial, *answer.warnings) if message]
     if messages:
         warn(f"{answer.video_id}: {'; '.join(messages)}")
 
 
 def print_json(value: object) -> None:
-    """One JSON document on the standard output."""
     json.dump(value, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
@@ -142,7 +139,6 @@ class Bars:
         self._n_said = len(self.warnings)
 
     def stop(self) -> None:
-        """Take the bars off the screen."""
         if self._shown is not None:
             self._shown.stop()
         self._shown, self._tasks = None, {}
@@ -150,7 +146,6 @@ class Bars:
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
-    """Bars that are gone when the block ends."""
     bars = Bars()
     try:
         with at_interruption(bars.stop):

@@ -116,15 +116,9 @@ def import_corpus_command(
     Writes DIR/corpus.json; videos that are missing are listed in DIR/problems.csv.
     """
     files = ReleasedCorpus(
-        annotations=source,
-        videos=videos,
-        subtitles=subtitles,
-        vocabulary=vocabulary,
-        splits=splits,
-        source=found_by,
-        rule=_rule(window),
-        min_confidence=confidence,
-    )
+        annotations=source, videos=videos, subtitles=subtitles, vocabulary=vocabulary, splits=splits, source=found_by,
+        rule=_rule(window), min_confidence=confidence,
+    )  # fmt: skip
     result = import_corpus(files, folder, overwrite=overwrite)
     _show(result, json_target, overwrite=overwrite)
     if json_target is None:
@@ -179,8 +173,6 @@ def _problem_record(one: Notice) -> dict[str, object]:
 
 
 # `signspot dictionary build`: from a heap of clips to a dictionary.
-
-
 _SHOWN_OF_A_KIND = 10  # lines of a kind on the screen; the tables in the folder have them all
 
 
@@ -210,14 +202,10 @@ def build(
         refuse_existing(json_target, overwrite=overwrite)  # before hours of work
     with progress_bars() as progress:
         options = BuildOptions(
-            trim=None if no_trim else TrimOptions(margin=margin),
-            clips=clips,
-            link=link,
-            signers_by_face=signers_by_face,
-            reading=Reading(isolated=not trust, progress=progress),
-            anew=anew,
+            trim=None if no_trim else TrimOptions(margin=margin), clips=clips, link=link,
+            signers_by_face=signers_by_face, reading=Reading(isolated=not trust, progress=progress), anew=anew,
             jobs=jobs,
-        )
+        )  # fmt: skip
         built = build_dictionary(source, folder, options)
     if json_target is None:
         _show_built(built)
@@ -264,13 +252,8 @@ def _record(build: Build) -> dict[str, object]:
         for one in build.duplicates
     ]
     return {
-        "folder": str(build.folder),
-        "counts": dict(build.counts),
-        "read_before": build.read_before,
-        "frames": build.frames,
-        "kept_frames": build.kept_frames,
-        "face_groups": build.face_groups,
-        "duplicates": duplicates,
-        "problems": list(map(_problem_record, build.problems)),
+        "folder": str(build.folder), "counts": dict(build.counts), "read_before": build.read_before,
+        "frames": build.frames, "kept_frames": build.kept_frames, "face_groups": build.face_groups,
+        "duplicates": duplicates, "problems": list(map(_problem_record, build.problems)),
         "remarks": list(map(_problem_record, build.remarks)),
-    }
+    }  # fmt: skip

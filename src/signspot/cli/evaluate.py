@@ -106,14 +106,10 @@ def evaluate(
 
     with progress_bars() as bars:
         request = EvaluationRequest(
-            model=_named(model, TRUTH if truth else ""),
-            which=cast("WhichModel", checkpoint),
-            files=test_set.files(keeping.reading_for("", bars)),
-            protocol=rules.choice,
-            spotting=spotting,
-            bootstrap=BootstrapOptions(seed=seed),
-            seed=seed,
-        )
+            model=_named(model, TRUTH if truth else ""), which=cast("WhichModel", checkpoint),
+            files=test_set.files(keeping.reading_for("", bars)), protocol=rules.choice, spotting=spotting,
+            bootstrap=BootstrapOptions(seed=seed), seed=seed,
+        )  # fmt: skip
         _run(request, bars, out, json_target, overwrite=overwrite)
 
 

@@ -7,15 +7,7 @@ from pathlib import Path
 import typer
 
 from signspot.cli.console import progress_bars
-from signspot.cli.options import (
-    JSON,
-    OVERWRITE,
-    ReadingOptions,
-    give_json,
-    grouped,
-    refuse_json,
-    say,
-)
+from signspot.cli.options import JSON, OVERWRITE, ReadingOptions, give_json, grouped, refuse_json, say
 from signspot.errors import InputError
 from signspot.files.atomic import refuse_folder
 from signspot.spotting.friends import FriendOptions, Relation
@@ -69,7 +61,6 @@ def friends(
 
 
 def _say_found(found: Comparison, written: tuple[Path, ...]) -> None:
-    """The closest pairs of each relation."""
     say(f"{len(found.first.by_word)} and {len(found.second.by_word)} words, {found.n_shared_words} of them in both")
     say(f"compared {found.way}")
     for relation in Relation:

@@ -38,13 +38,10 @@ def landmarks(
     done: list[Finished[Episode, Landmarked]] = []
     with progress_bars() as progress:
         request = LandmarkRequest(
-            sources=tuple(videos),
-            out=out,
+            sources=tuple(videos), out=out,
             reading=Reading(isolated=not trust, box=signer_box(box), progress=progress, notify=progress.notify),
-            overwrite=overwrite,
-            jobs=jobs,
-            failures=failures,
-        )
+            overwrite=overwrite, jobs=jobs, failures=failures,
+        )  # fmt: skip
         for one in landmark_files(request):
             progress.clear()
             done.append(one)
@@ -81,8 +78,7 @@ def _summary(one: Landmarked) -> str:
 def _record(one: Finished[Episode, Landmarked]) -> dict[str, object]:
     made = None if one.result is None else one.result.made
     return {
-        "video": str(one.item.video),
-        "file": None if one.result is None else str(one.result.file),
+        "video": str(one.item.video), "file": None if one.result is None else str(one.result.file),
         "was_there": one.result is not None and made is None,
         "frames": None if made is None else len(made.signer.track.axis),
         "pose_share": None if made is None else round(made.pose_share, 4),
@@ -90,4 +86,4 @@ def _record(one: Finished[Episode, Landmarked]) -> dict[str, object]:
         "partial": "" if made is None else made.remarks.partial,
         "warnings": [] if made is None else list(made.remarks.warnings),
         "failure": None if one.failure is None else str(one.failure),
-    }
+    }  # fmt: skip

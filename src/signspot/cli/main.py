@@ -94,7 +94,6 @@ app.add_typer(world.app, name="world")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     # People type --debug anywhere; it belongs to no single command.
     return run([word for word in words if word != "--debug"], debug="--debug" in words)
@@ -108,7 +107,6 @@ class _Notices(logging.Handler):
         self.said: dict[str, None] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a message."""
         self.said.setdefault(record.getMessage())
 
 

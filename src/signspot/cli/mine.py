@@ -24,17 +24,8 @@ from signspot.cli.options import (
 )
 from signspot.files.atomic import refuse_folder
 from signspot.spotting.variants import Diversity
-from signspot.workflows.mine import (
-    OWN_FILES,
-    Mined,
-    MineOptions,
-    accept_mined,
-    accepted_record,
-    mined_record,
-)
-from signspot.workflows.mine import (
-    mine as mine_word,
-)
+from signspot.workflows.mine import OWN_FILES, Mined, MineOptions, accept_mined, accepted_record, mined_record
+from signspot.workflows.mine import mine as mine_word
 
 app = typer.Typer(
     help="New examples of a word out of footage.",
@@ -69,13 +60,9 @@ def find(
     refuse_json(json_target, overwrite=overwrite)
     refuse_folder(out, OWN_FILES, overwrite=overwrite)
     options = MineOptions(
-        out=out,
-        diversity=Diversity(count=count, per_video=per_video),
-        today=date.today(),
-        rights_cleared=rights_cleared,
-        mentioned_only=mentioned,
-        overwrite=overwrite,
-    )
+        out=out, diversity=Diversity(count=count, per_video=per_video), today=date.today(),
+        rights_cleared=rights_cleared, mentioned_only=mentioned, overwrite=overwrite,
+    )  # fmt: skip
     with progress_bars() as progress:
         mined = mine_word(search.footage(source, word, dictionary, subtitles, progress), options)
     warn_all(str(failed.failure) for failed in mined.failures)

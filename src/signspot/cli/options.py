@@ -62,8 +62,6 @@ def _options(kind: type) -> list[Parameter]:
 
 
 # Options that several commands share, and what every one of them does with JSON.
-
-
 FAILURES_FOUND = 1
 STANDARD_OUTPUT = Path("-")
 
@@ -71,11 +69,7 @@ _CLIPS = "Folder, CSV or manifest of dictionary clips"
 DICTIONARY = typer.Option(..., "--dictionary", "-d", help=f"{_CLIPS}.")
 OPTIONAL_DICTIONARY = typer.Option(None, "--dictionary", "-d", help=f"{_CLIPS}.")
 DICTIONARY_OR_LEARNED = typer.Option(
-    None,
-    "--dictionary",
-    "-d",
-    show_default=False,
-    help=f"{_CLIPS} (default: the words that the model learned).",
+    None, "--dictionary", "-d", show_default=False, help=f"{_CLIPS} (default: the words that the model learned)."
 )
 MODEL = typer.Option(
     "",
@@ -126,7 +120,6 @@ def _default_store(model: str) -> Path | None:
 
 
 def signer_box(text: str | None) -> SignerBox | None:
-    """The box of `--box`."""
     try:
         return None if text is None else SignerBox.parsed(text)
     except ValueError as error:
@@ -158,15 +151,10 @@ class StoreOptions:
     trust: bool = TRUST
 
     def reading_for(self, model: str, bars: Bars, *, box: str | None = None, stride: int = 1) -> Reading:
-        """The one context that a command passes on."""
         return Reading(
-            store=None if self.no_store else self.store or _default_store(model),
-            isolated=not self.trust,
-            box=signer_box(box),
-            stride=stride,
-            progress=bars,
-            notify=bars.notify,
-        )
+            store=None if self.no_store else self.store or _default_store(model), isolated=not self.trust,
+            box=signer_box(box), stride=stride, progress=bars, notify=bars.notify,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -198,7 +186,6 @@ class SearchOptions(ReadingOptions):
     language: str = LANGUAGE
 
     def options(self, bars: Bars, stride: int = 1) -> SpotOptions:
-        """The rules of a search."""
         return SpotOptions(
             threshold=self.threshold,
             least_presence=self.presence,
@@ -208,20 +195,13 @@ class SearchOptions(ReadingOptions):
         )
 
     def footage(self, source: Path, word: str, dictionary: Path, subtitles: Path | None, bars: Bars) -> FootageRequest:
-        """The search for one word in footage."""
         return FootageRequest(
-            source=source,
-            word=word,
-            dictionary=dictionary,
-            model=self.choice,
-            subtitles=subtitles,
-            calibration=self.calibration,
-            options=self.options(bars),
-        )
+            source=source, word=word, dictionary=dictionary, model=self.choice, subtitles=subtitles,
+            calibration=self.calibration, options=self.options(bars),
+        )  # fmt: skip
 
 
 def refuse_json(target: Path | None, *, overwrite: bool) -> None:
-    """Refuse a file for JSON that exists, before any work is done."""
     if target is not None and target != STANDARD_OUTPUT:
         refuse_existing(target, overwrite=overwrite)
 
@@ -245,12 +225,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def say(text: str) -> None:
-    """One line on the screen."""
     typer.echo(one_line(text))
 
 
 def warn_all(messages: Iterable[str]) -> None:
-    """One line on the error stream for each."""
     for message in messages:
         warn(message)
 
@@ -269,11 +247,9 @@ class SubtitleTimes:
 
     @property
     def reading(self) -> SubtitleOptions:
-        """How the files are read."""
         return SubtitleOptions(shift_ms=round(self.shift * 1000), scale=self.drift, encoding=self.encoding)
 
     def on(self, options: SpotOptions) -> SpotOptions:
-        """A search that looks so far around subtitles."""
         return replace(options, padding_ms=round(self.padding * 1000))
 
 
@@ -293,7 +269,6 @@ class MatchOptions:
     )
 
     def on(self, options: SpotOptions) -> SpotOptions:
-        """A search that looks so."""
         return replace(
             options,
             views=Views(mirror=self.mirror, rates=_numbers(self.rates)),
@@ -314,7 +289,6 @@ class OutputFiles:
     __slots__ = ()
 
     def asked_for(self, json_file: Path | None = None) -> dict[Output, Path]:
-        """The outputs that have a path, JSON among them."""
         named = {Output[option.name.upper()]: getattr(self, option.name) for option in fields(self)}  # type: ignore[arg-type]
         given = {} if json_file is None else {Output.JSON: json_file}
         return {kind: path for kind, path in (given | named).items() if path is not None}

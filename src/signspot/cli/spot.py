@@ -58,20 +58,13 @@ def spot(
     to_screen = json_target == STANDARD_OUTPUT
     with progress_bars() as progress:
         request = SpotRequest(
-            source=source,
-            words=(*(words or ()), *(read_words(words_file) if words_file is not None else ())),
-            queries=tuple(query or ()),
-            calibration=search.calibration,
-            dictionary=dictionary,
-            model=search.choice,
-            subtitles=subtitles,
-            subtitle_options=times.reading,
-            vocabulary=vocabulary,
+            source=source, words=(*(words or ()), *(read_words(words_file) if words_file is not None else ())),
+            queries=tuple(query or ()), calibration=search.calibration, dictionary=dictionary, model=search.choice,
+            subtitles=subtitles, subtitle_options=times.reading, vocabulary=vocabulary,
             options=match.on(times.on(search.options(progress, match.stride))),
-            outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite),
-            failures=failures,
+            outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite), failures=failures,
             jobs=jobs,
-        )
+        )  # fmt: skip
         _show_all(request, progress, to_screen)
 
 

@@ -13,16 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from signspot.cli.console import progress_bars
-from signspot.cli.options import (
-    FAILURES_FOUND,
-    JSON,
-    OVERWRITE,
-    counted,
-    give_json,
-    refuse_json,
-    say,
-    warn_all,
-)
+from signspot.cli.options import FAILURES_FOUND, JSON, OVERWRITE, counted, give_json, refuse_json, say, warn_all
 from signspot.errors import InputError, one_line, readable_size
 from signspot.files.intake import is_folder
 from signspot.stores.features import Kept, default_store_folder
@@ -99,11 +90,7 @@ def remove_command(
 
 
 @app.command("verify")
-def verify_command(
-    store: Path | None = _STORE,
-    json_target: Path | None = JSON,
-    overwrite: bool = OVERWRITE,
-) -> None:
+def verify_command(store: Path | None = _STORE, json_target: Path | None = JSON, overwrite: bool = OVERWRITE) -> None:
     """Read everything that is kept, compare it with its checksums, and name what is damaged."""
     refuse_json(json_target, overwrite=overwrite)
     folder = _folder(store)
@@ -141,7 +128,6 @@ def _say_removed(holdings: Iterable[Holding], folder: Path, done: str) -> None:
 
 
 def _described(kept: Kept) -> str:
-    """What is kept, in one line."""
     n_recordings = len({track.key.media_sha256 for track in recordings(kept)})
     n_unfinished = len({one.media_sha256 for one in kept.unfinished})
     parts = [

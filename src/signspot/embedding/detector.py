@@ -44,7 +44,6 @@ class _FoundLandmarks:
 def find_landmarks(
     path: Path, *, box: SignerBox | None = None, isolated: bool = True, progress: MediaProgress | None = None
 ) -> _FoundLandmarks:
-    """Find the signer's body and hands in every frame of a video, in fractions of the whole picture."""
     with VideoReader(path, isolated=isolated) as reader, _LandmarkDetector(path) as detector:
         area = _Area.of(box, reader.info.width, reader.info.height)
         points = [area.in_picture(row) for row in _answers(_reported(reader, progress), detector, area)]
@@ -159,7 +158,6 @@ class _LandmarkDetector:
         self.close()
 
     def show(self, pixels: Pixels) -> None:
-        """Give the next picture (H, W, 3) uint8 RGB."""
         height, width = pixels.shape[:2]
         waiting = memoryview(PICTURE_SIZE.pack(height, width) + np.ascontiguousarray(pixels).tobytes())
         self._shown += 1

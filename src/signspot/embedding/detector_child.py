@@ -21,7 +21,6 @@ ANSWER_BYTES = 4 * LANDMARK_DIM
 
 
 def main() -> None:
-    """Answer pictures until there are no more."""
     # Whatever a library prints must not land between the answers.
     output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -38,20 +38,17 @@ class EmbeddedEntries:
 
     @property
     def stored(self) -> tuple[Notice, ...]:
-        """Which vectors came with a dictionary instead of being computed from its clips."""
         folders = sorted({entry.features.parent for entry in self.entries if entry.video is None and entry.features})
         makers = {folder: read_entry_features(folder).kinds[STORED_KIND].made_by for folder in folders}
         used = "stored vectors are used ({}); they fit only the trunk that made them"
         return tuple(Notice(folder.name, used.format(by), severity="note") for folder, by in makers.items())
 
     def notify(self, reading: Reading) -> None:
-        """Say which entries were left out, and which vectors were stored."""
         for notice in (*self.stored, *(Notice(LEFT_OUT, str(error)) for _, error in self.failures)):
             reading.notify(notice)
 
 
 def opened_dictionary(path: Path, reading: Reading) -> Dictionary:
-    """A dictionary; what had to be left out of it is said."""
     source = read_dictionary(path)
     notify_left_out(source.problems, reading.notify, LEFT_OUT)
     return source.dictionary
@@ -82,7 +79,6 @@ def embed_entries(entries: Sequence[Entry], model: Embeds, reading: Reading, vie
 def embed_query(
     words: Sequence[Word], dictionary: Dictionary, model: Model, reading: Reading, views: Views = Views()
 ) -> Query:
-    """The clips of some words as vectors, ready to be searched for."""
     made = embed_entries([entry for word in words for entry in dictionary.entries(word)], model, reading, views)
     places: dict[Word, list[int]] = {word: [] for word in words}
     for place, entry in enumerate(made.entries):
@@ -103,7 +99,6 @@ def embed_query(
 
 
 def embed_gallery(dictionary: Dictionary, model: Model, reading: Reading) -> Gallery:
-    """All entries of a dictionary as vectors."""
     made = embed_entries(tuple(dictionary), model, reading)
     if not made.entries:
         why = next((f"{LEFT_OUT}: {error}" for _, error in made.failures), "")

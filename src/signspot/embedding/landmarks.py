@@ -186,7 +186,6 @@ def _has_raised_hand(points: FloatArray) -> bool:
 
 
 def _is_above(hands: list[Floats]) -> bool:
-    """Whether one of the hands (n, 2) is higher than hands rest, for some frames."""
     with np.errstate(invalid="ignore"):  # comparisons with what is not found
         return any(int((hand[:, 1] < _LOW).sum()) >= _FEWEST for hand in hands)
 
@@ -407,7 +406,6 @@ def has_detector() -> bool:
 
 
 def _kept(track: LandmarkTrack, filed: str) -> EmbeddingTrack:
-    """Landmarks as the store keeps them: vectors of windows of one frame."""
     grid = WindowGrid(len(track.axis), length=1)
     return EmbeddingTrack(track.video_id, grid, track.axis, track.points, filed, unit_rows=False)
 
@@ -557,7 +555,6 @@ def _entries_name(fingerprint: str, views: Views) -> str:
 
 
 def _mirrored(points: FloatArray) -> FloatArray:
-    """Landmarks (n, 258) of the mirror image."""
     from signspot.models.landmarks import LandmarkChange  # torch, which takes seconds to load
 
     change = LandmarkChange(mirror=True, radians=0.0, stretch=1.0, speed=1.0, lost_hands=((0.0, 0.0), (0.0, 0.0)))
@@ -608,14 +605,12 @@ def _signed(signer: SignerLandmarks) -> FrameSpan:
 
 
 def _doubts_of(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:
-    """Why what is recognised may be wrong: it may be no single sign, or its hands cannot be seen."""
     seconds = len(kept) / FRAME_RATE
     long = f"a hand is raised for {seconds:.1f} s: if these are several signs, look for them with `signspot spot`"
     return (*((long,) if seconds > _LONG_SECONDS else ()), *_hidden_hands(track, kept))
 
 
 def _hidden_hands(track: LandmarkTrack, kept: FrameSpan) -> tuple[str, ...]:
-    """Hands that leave the picture, or that the detector does not find."""
     points = track.points[kept.start : kept.stop]
     if not len(points):
         return ()

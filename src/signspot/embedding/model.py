@@ -41,7 +41,6 @@ class Reading:
             raise InputError("stride", f"{self.stride} is out of range", "use 1 or more frames")
 
     def opened_store(self) -> FeatureStore | nullcontext[None]:
-        """The store, for a `with` block; None where nothing is kept."""
         return nullcontext() if self.store is None else open_store(self.store)
 
     def quiet(self) -> Reading:
@@ -86,7 +85,6 @@ class VideoTrack:
     box: SignerBox | None = None  # the part of the pictures that was looked at; None: all
 
     def provenance(self, model: str, dictionary: str) -> Provenance:
-        """What findings in this video rest on."""
         fingerprint = filed_under(self.track.fingerprint, self.box)
         return Provenance(media_sha256=self.media_sha256, model=model, fingerprint=fingerprint, dictionary=dictionary)
 
@@ -159,7 +157,6 @@ class Model(Embeds, Protocol):
 
 
 def trunk_of(model: Model) -> Embeds:
-    """The trunk of a model that must have one."""
     trunk = model.trunk()
     if trunk is None:
         raise InputError(model.name, "has no trunk whose vectors could be used", "name a model that is a network")
@@ -172,7 +169,6 @@ def filed_under(fingerprint: str, box: SignerBox | None) -> str:
 
 
 def refuse_landmark_file(path: Path, name: str) -> None:
-    """Raise where a model that sees pictures is given a file of landmarks."""
     if path.suffix.lower() == POSE_SUFFIX:
         what = f"holds landmarks and no pictures, which the model {name!r} needs"
         raise VideoError(path, what, f"give the video, or use --model {LANDMARK_MODEL}")
@@ -191,5 +187,4 @@ def damage_of(path: Path, remarks: Remarks) -> tuple[str, ...]:
 
 
 def too_short(n_frames: int) -> str:
-    """What is wrong with a clip of so few frames."""
     return f"is too short ({n_frames} frame{'s' * (n_frames != 1)}, {n_frames / FRAME_RATE:.1f} s)"

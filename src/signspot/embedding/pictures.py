@@ -186,7 +186,6 @@ class PictureModel:
         return store is not None and store.find(media_sha256(episode.video), filed, reading.stride) is not None
 
     def _after_head(self, track: EmbeddingTrack) -> EmbeddingTrack:
-        """The embeddings of a kept track; memory does not grow with it."""
         if track.unit_rows:
             return as_stored(track)
         with RowFile(self.dim) as rows:
@@ -391,7 +390,6 @@ def window_batches(frames: Iterable[Numbers], stride: int, per_batch: int = WIND
 
 
 def _trunk_vectors(frames: Iterable[Pixels], network: ClipNetwork, stride: int) -> Iterator[FloatArray]:
-    """The rows of a track, in the order of `WindowGrid`."""
     if not network.trunk_fingerprint:
         yield from (network.trunk_vectors(clips) for clips in window_batches(frames, stride))
         return

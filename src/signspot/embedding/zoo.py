@@ -80,7 +80,6 @@ def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", 
 
 
 def model_of(checkpoint: Checkpoint, *, backend: str = "auto", device: str = "cpu", where: str = "") -> Model:
-    """The model of a checkpoint; its card says whether it sees landmarks."""
     from signspot.models.embedders import embedder_from_checkpoint, landmark_embedder_from_checkpoint
 
     if checkpoint.card.architecture.split("+")[0] == _LANDMARK_TRUNK:
@@ -181,8 +180,6 @@ def model_path(name: str | Path, folder: Path | None = None) -> Path:
 
 
 # Which model is used when none is named: the shipped one of real signing, wherever landmarks can be had.
-
-
 _CHOSEN = "sees body and hands; it learned American Sign Language only (--model for others)"
 _FALLEN_BACK = (
     f"compares mean colours and knows nothing about signing; {LANDMARK_MODEL} would need landmarks of all recordings"

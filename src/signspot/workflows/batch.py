@@ -81,7 +81,6 @@ def each(
 
 
 def in_parallel(tasks: Sequence[Callable[[], None]], jobs: int) -> Iterator[int]:
-    """Run tasks that survive pickling, and count; an error ends all."""
     if min(jobs, len(tasks)) <= 1:
         for done, task in enumerate(tasks, start=1):
             task()
@@ -201,7 +200,6 @@ class FailureList:
                 file.write(json.dumps(record) + "\n")
 
     def _videos(self) -> list[str]:
-        """The videos of a list of failures; none where the file is something else."""
         if not self.path.is_file() or self.path.stat().st_size > _LARGEST_LIST:
             return []
         try:

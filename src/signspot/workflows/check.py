@@ -53,7 +53,6 @@ class Check:
 
     @classmethod
     def of(cls, name: str, counts: tuple[tuple[str, int], ...], found: Iterable[Notice]) -> Check:
-        """Part what cannot be used from what should be known."""
         all_found = tuple(found)
         problems = tuple(problem for problem in all_found if problem.severity == "warning")
         return cls(name, counts, problems, tuple(problem for problem in all_found if problem.severity == "note"))
@@ -97,13 +96,10 @@ def check_corpus(path: Path | str, options: CheckOptions = CheckOptions()) -> Ch
             usable.append(episode)
         options.reading.progress("checking videos", done, len(source.episodes))
     counts = (
-        ("videos", len(usable)),
-        ("with a .pose file", _with_landmarks(episode.video for episode in usable)),
-        ("with subtitles", subtitled),
-        ("subtitle cues", cues),
-        ("annotations", len(source.annotations)),
+        ("videos", len(usable)), ("with a .pose file", _with_landmarks(episode.video for episode in usable)),
+        ("with subtitles", subtitled), ("subtitle cues", cues), ("annotations", len(source.annotations)),
         ("signers", len({episode.signer for episode in usable if episode.signer})),
-    )
+    )  # fmt: skip
     return Check.of(folder.resolve().name, counts, problems)
 
 
@@ -200,11 +196,9 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
     counts = (
         ("videos", len(corpus.episodes)),
         ("with subtitles", sum(episode.subtitles is not None for episode in corpus.episodes)),
-        ("missing videos", made.missing_videos),
-        ("annotations", len(corpus.annotations)),
-        ("without a video", made.left_out),
-        ("words", len({annotation.word for annotation in corpus.annotations})),
-    )
+        ("missing videos", made.missing_videos), ("annotations", len(corpus.annotations)),
+        ("without a video", made.left_out), ("words", len({annotation.word for annotation in corpus.annotations})),
+    )  # fmt: skip
     found = Check.of(folder.resolve().name, counts, corpus.problems)
     return replace(found, listed=listed if corpus.problems else None)
 

@@ -130,7 +130,6 @@ class _Run:
     _by_content: dict[str, list[Entry]] = field(default_factory=dict)
 
     def reported(self, step: str, things: Sequence[_Thing]) -> Iterator[_Thing]:
-        """The things, one after the other, while the progress is shown."""
         for done, thing in enumerate(things, start=1):
             yield thing
             self.options.reading.progress(step, done, len(things))
@@ -155,7 +154,6 @@ class _Run:
         return self.target.slot(entry, sha256, key, is_shown=_may_be_shown(entry.rights, self.options.on))
 
     def take(self, entry: Entry) -> None:
-        """Bring one entry into the dictionary, or note why not."""
         if entry.video is None:
             self.without_clip.append(entry)
             self.problems.append(Notice(entry.entry_id, _FEATURES_ONLY, "add the clip", severity="note"))
@@ -187,7 +185,6 @@ class _Run:
         return same_word is not None
 
     def _stored(self, entry: Entry, video: Path, sha256: str) -> _BuiltClip | None:
-        """The files of a clip, made now unless an earlier run has made them."""
         slot = self._slot(entry, sha256)
         facts = slot.stored()
         if facts is not None:
@@ -229,7 +226,6 @@ def _may_be_shown(rights: Rights, on: date) -> bool:
 
 
 def _listed(source: Path, options: BuildOptions) -> DictionarySource:
-    """The entries of any source."""
     if source.suffix.lower() in (".pkl", ".pickle"):
         fix = "run `signspot dictionary import` first and build from the folder it makes"
         raise InputError(source, "is a pickle, not a dictionary", fix)
@@ -244,7 +240,6 @@ def _listed(source: Path, options: BuildOptions) -> DictionarySource:
 
 
 def _tidied(listed: DictionarySource) -> list[Entry]:
-    """The entries with one spelling of variants, and ids that survive a spreadsheet."""
     taken: Counter[str] = Counter()
     entries = []
     for entry in listed.dictionary:
@@ -303,21 +298,16 @@ def _build(run: _Run, duplicates: list[Duplicate]) -> Build:
         ("signers", len({entry.signer.signer_id for entry in entries if entry.signer is not None})),
     )
     return Build(
-        folder=run.target.root,
-        counts=counts,
-        read_before=run.read_before,
+        folder=run.target.root, counts=counts, read_before=run.read_before,
         frames=sum(one.facts.n_frames for one in run.finished),
-        kept_frames=sum(len(one.facts.kept) for one in run.finished),
-        duplicates=tuple(duplicates),
+        kept_frames=sum(len(one.facts.kept) for one in run.finished), duplicates=tuple(duplicates),
         problems=tuple(problem for problem in run.problems if problem.severity == "warning"),
         remarks=tuple(problem for problem in run.problems if problem.severity == "note"),
         face_groups=len({one.face_group for one in run.finished} - {None}) if run.options.signers_by_face else None,
-    )
+    )  # fmt: skip
 
 
 # One clip on its way into a built dictionary: read once, trimmed, looked at.
-
-
 _METHOD = "1"  # changes whenever the same clip would get other facts
 
 
@@ -353,14 +343,10 @@ def _read_clip(
         raise VideoError(video, what, "correct kept_start and kept_stop, or remove them")
     shown = small[trim.kept.start : trim.kept.stop]
     facts = _ClipFacts(
-        n_frames=len(small),
-        kept=trim.kept,
-        kept_ms=report.axis.millis_of(trim.kept),
+        n_frames=len(small), kept=trim.kept, kept_ms=report.axis.millis_of(trim.kept),
         remarks=tuple(remark for remark in (report.partial, *report.warnings, trim.remark) if remark),
-        n_tiles=len(spread(len(shown))),
-        tile_width=small[0].shape[1],
-        signature=frame_signature(small, trim.kept),
-    )
+        n_tiles=len(spread(len(shown))), tile_width=small[0].shape[1], signature=frame_signature(small, trim.kept),
+    )  # fmt: skip
     return _ReadClip(facts, np.ascontiguousarray(strip(shown)))
 
 
@@ -370,7 +356,6 @@ def _as_kept(entry: Entry, facts: _ClipFacts) -> FrameSpan | None:
 
 
 def _noted(reader: VideoReader, small: list[Pixels]) -> Iterator[Pixels]:
-    """The frames of a clip; a thumbnail of each is added to `small`."""
     for frame in reader:
         if len(small) == LONGEST_ENTRY_FRAMES:
             what = "is longer than two minutes: a dictionary clip shows one sign"
@@ -388,8 +373,6 @@ def _noted(reader: VideoReader, small: list[Pixels]) -> Iterator[Pixels]:
 #     .build/                     what is known of every clip, so that the next run need not read it again
 #
 # Every file is written whole or not at all, and a clip is in dictionary.csv only after all its files are there.
-
-
 MANIFEST, PAGE, PROBLEMS, DUPLICATES = "dictionary.csv", "index.html", "problems.csv", "duplicates.csv"
 CLIPS, THUMBNAILS, SHEETS = "clips", "thumbnails", "contact_sheet_"
 _STATE, _MARK, _FORMAT = ".build", "build.json", "signspot-build"
@@ -409,7 +392,6 @@ class _Slot:
     thumbnails: Path | None  # None: the clip may not be shown
 
     def stored(self) -> _ClipFacts | None:
-        """What is known about the clip, if all of its files are there."""
         is_whole = self.clip.is_file() and (self.thumbnails is None or self.thumbnails.is_file())
         return _read_clip_facts(self.facts) if is_whole else None
 
@@ -427,7 +409,6 @@ class _BuildFolder:
 
     @classmethod
     def open(cls, root: Path, source: Path, *, link: bool = False, anew: bool = False) -> _BuildFolder:
-        """Look whether `root` can be built from `source`; nothing is written yet."""
         _refuse_source(root, source)
         folder = cls(root, str(source.resolve()), link)
         mark = root / _STATE / _MARK
@@ -467,7 +448,6 @@ class _BuildFolder:
         _write_clip_facts(read.facts, slot.facts)
 
     def save(self, entries: list[Entry], *, finished: bool) -> None:
-        """Write the manifest of these entries."""
         self._prepare()
         table = dictionary_table(Dictionary.of(self.root.name, entries), self.root / MANIFEST)
         # A kill between the two files must not make the manifest look like changed by hand: both versions are known.
@@ -485,7 +465,6 @@ class _BuildFolder:
             _copy(stored, self.root / FEATURES_FILE, sha256=media_sha256(stored), overwrite=True)
 
     def unlisted(self, entries: list[Entry]) -> list[str]:
-        """Clips an earlier run put here that the dictionary no longer lists."""
         listed = {entry.video.name for entry in entries if entry.video is not None}
         folder = self.root / CLIPS
         return [name for name in names_in(folder) if name not in listed] if folder.is_dir() else []
@@ -521,7 +500,6 @@ def _read_mark(path: Path) -> tuple[str, list[str], bool]:
 
 
 def _refuse_source(root: Path, source: Path) -> None:
-    """Raise if building into `root` would put files among those of the source."""
     if not root.parent.is_dir():
         raise InputError(root, "the folder to write to does not exist", f"create {root.parent} first")
     target, origin = root.resolve(), source.resolve()
@@ -532,7 +510,6 @@ def _refuse_source(root: Path, source: Path) -> None:
 
 
 def _refuse_foreign(root: Path) -> None:
-    """Raise if `root` is there and is anything but an empty folder."""
     if not os.path.lexists(root):
         return
     if not root.is_dir():
@@ -572,8 +549,6 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 # What people look at after a build: a page, contact sheets, and tables of what was left out and what comes twice.
-
-
 _ROWS_PER_SHEET = 50
 
 
@@ -615,7 +590,6 @@ class _Sheets:
 
 
 def write_problems(problems: Iterable[Notice], path: Path, *, overwrite: bool = False) -> None:
-    """Write the list of what was left out or is odd."""
     rows = ((p.where, p.what, p.fix, "no" if p.severity == "note" else "yes") for p in problems)
     write_csv(("file", "reason", "what_to_do", "left_out"), rows, path, overwrite=overwrite)
 
@@ -656,15 +630,11 @@ def _card(one: _BuiltClip, folder: Path, alike: list[str]) -> Card:
     cut = f"{length}, cut {kept.start} + {n_frames - kept.stop} frames" if len(kept) < n_frames else length
     is_shown = one.thumbnails is not None
     return Card(
-        entry=one.entry,
-        picture=one.thumbnails.relative_to(folder).as_posix() if one.thumbnails is not None else "",
-        clip=one.clip.relative_to(folder).as_posix() if is_shown else "",
-        n_tiles=one.facts.n_tiles,
-        aspect=one.facts.tile_width / TILE_HEIGHT,
-        span_ms=one.facts.kept_ms,
-        notes=(cut, *one.facts.remarks, *alike),
+        entry=one.entry, picture=one.thumbnails.relative_to(folder).as_posix() if one.thumbnails is not None else "",
+        clip=one.clip.relative_to(folder).as_posix() if is_shown else "", n_tiles=one.facts.n_tiles,
+        aspect=one.facts.tile_width / TILE_HEIGHT, span_ms=one.facts.kept_ms, notes=(cut, *one.facts.remarks, *alike),
         face_group=one.face_group,
-    )
+    )  # fmt: skip
 
 
 def _write_pictures(sheets: _Sheets, reading: Reading) -> None:
@@ -689,8 +659,6 @@ def _title(entry: Entry) -> str:
 
 
 # What was found out about one clip while a dictionary was built, kept so that the clip is read only once.
-
-
 _FACTS_FORMAT = "signspot-clip-facts"
 _STEPS = 127  # a number of a signature is stored in one byte
 
@@ -709,18 +677,12 @@ class _ClipFacts:
 
 
 def _write_clip_facts(facts: _ClipFacts, path: Path) -> None:
-    """Store the facts about a clip; what was there before is replaced."""
     content = {
-        "format": _FACTS_FORMAT,
-        "version": 1,
-        "n_frames": facts.n_frames,
-        "kept": [facts.kept.start, facts.kept.stop],
-        "kept_ms": [facts.kept_ms.start, facts.kept_ms.stop],
-        "remarks": list(facts.remarks),
-        "n_tiles": facts.n_tiles,
+        "format": _FACTS_FORMAT, "version": 1, "n_frames": facts.n_frames, "kept": [facts.kept.start, facts.kept.stop],
+        "kept_ms": [facts.kept_ms.start, facts.kept_ms.stop], "remarks": list(facts.remarks), "n_tiles": facts.n_tiles,
         "tile_width": facts.tile_width,
         "signature": base64.b64encode(_rounded(facts.signature).tobytes()).decode("ascii"),
-    }
+    }  # fmt: skip
     write_json(content, path, overwrite=True)
 
 
@@ -732,14 +694,12 @@ def _read_clip_facts(path: Path) -> _ClipFacts | None:
         node = Node(path, read_manifest(path, _FACTS_FORMAT))
         kept, kept_ms = ([edge.integer() for edge in node.member(name).rows(2)] for name in ("kept", "kept_ms"))
         return _ClipFacts(
-            n_frames=node.member("n_frames").integer(),
-            kept=FrameSpan(kept[0], kept[1]),
+            n_frames=node.member("n_frames").integer(), kept=FrameSpan(kept[0], kept[1]),
             kept_ms=MillisSpan.of(kept_ms[0], kept_ms[1]),
             remarks=tuple(remark.text() for remark in node.member("remarks").rows()),
-            n_tiles=max(1, node.member("n_tiles").integer()),
-            tile_width=max(1, node.member("tile_width").integer()),
+            n_tiles=max(1, node.member("n_tiles").integer()), tile_width=max(1, node.member("tile_width").integer()),
             signature=_signature(node.member("signature").text()),
-        )
+        )  # fmt: skip
     except (FormatError, ValueError, binascii.Error):
         return None
 

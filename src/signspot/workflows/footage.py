@@ -90,7 +90,6 @@ class FootageSearch:
 
 
 def prepare_search(request: FootageRequest) -> FootageSearch:
-    """Open model, dictionary and corpus, and embed the word's clips."""
     dictionary = opened_dictionary(request.dictionary, request.options.reading)
     episodes = _episodes(request)
     recordings = (*(episode.video for episode in episodes), *(entry.video for entry in dictionary))
@@ -138,14 +137,11 @@ def _searched(episode: Episode, prepared: FootageSearch) -> SearchedVideo:
     spottings = attributed(found.words[0].spottings, mentions, options.padding_ms)
     found = replace(found, words=(replace(found.words[0], spottings=spottings),), warnings=(*found.warnings, *said))
     return SearchedVideo(
-        episode,
-        found,
-        tuple(occurrence(one, episode, read.track) for one in spottings),
-        read.track,
+        episode, found, tuple(occurrence(one, episode, read.track) for one in spottings), read.track,
         read.provenance(model.name, query.dictionary.name),
         None if cues is None else tuple(cue.span_ms for cue in mentions),
         tuple(cue.span_ms for cue in cues or () if cue not in mentions),
-    )
+    )  # fmt: skip
 
 
 def _cues(episode: Episode) -> tuple[tuple[Subtitle, ...] | None, tuple[str, ...]]:
@@ -159,8 +155,6 @@ def _cues(episode: Episode) -> tuple[tuple[Subtitle, ...] | None, tuple[str, ...
 #
 # What nobody allowed is not exported: of a video whose rights do not say so, a clip is written only if the user
 # vouches for it, and of one that forbids it, or whose rights have expired, never. The same holds for showing pictures.
-
-
 MOST_ROWS = 50  # of a contact sheet
 
 
@@ -187,7 +181,6 @@ class Evidence:
 
     @property
     def spotting(self) -> Spotting:
-        """What was found."""
         return self.occurrence.spotting
 
 
@@ -198,7 +191,6 @@ def _may(rights: Rights, action: str, today: date, *, rights_cleared: bool) -> b
 
 
 def gather_evidence(occurrences: Sequence[Occurrence], options: EvidenceOptions) -> tuple[Evidence, ...]:
-    """Cut out every finding, each video read once; the order stays."""
     gathered: dict[int, Evidence] = {}
     by_video: dict[Path, list[int]] = {}
     for number, one in enumerate(occurrences):
@@ -254,7 +246,6 @@ def _evidence(one: Occurrence, cutting: Cutting, pictures: tuple[Pixels, ...], o
 
 
 def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: EvidenceOptions) -> Evidence:
-    """What can be shown of landmarks that stand for a video."""
     span = landmarks.track.axis.frames_in(_cutting(one, number, options).span_ms)
     is_allowed = _may(one.episode.rights, "display", options.today, rights_cleared=True)
     shown = tuple(skeletons(landmarks, span)) if is_allowed else ()

@@ -53,7 +53,6 @@ class Comparison:
     way: str  # how they were compared, for people
 
     def of(self, relation: Relation) -> tuple[Friends, ...]:
-        """The pairs of one relation, the closest first."""
         return tuple(pair for pair in self.pairs if pair.relation is relation)
 
 
@@ -80,7 +79,6 @@ def usual_options(model: str) -> FriendOptions:
 
 
 def friends_record(comparison: Comparison) -> dict[str, object]:
-    """For scripts."""
     return {
         "first": comparison.first.name,
         "second": comparison.second.name,
@@ -101,7 +99,6 @@ def _refuse_same_language(first: Dictionary, second: Dictionary) -> None:
 def write_comparison(
     comparison: Comparison, out: Path, reading: Reading = Reading(), *, overwrite: bool = False
 ) -> tuple[Path, ...]:
-    """Write the table, the picture of the false friends, and the page with all relations, into a new folder."""
     shown = {relation: comparison.of(relation)[:_SHOWN] for relation in Relation}
     wanted = [entry for pairs in shown.values() for pair in pairs for entry in (pair.entry, pair.other)]
     pictures = _pictures(wanted, reading)

@@ -48,7 +48,6 @@ class Lookup:
 
     @property
     def has_match(self) -> bool:
-        """Whether any word is more than unlikely."""
         return any(guess.band is not Band.UNLIKELY for guess in self.guesses)
 
 
@@ -75,7 +74,6 @@ def lookup(
 
 
 def learned_words(model: Model, reading: Reading) -> Gallery:
-    """The words that a model learned to name, in the place of a dictionary."""
     if model.words:
         entries = tuple(Entry(entry_id=f"learned by {model.name}", word=word) for word in model.words)
         reading.notify(Notice("no dictionary", f"only the {len(entries)} words that {model.name} learned can be named"))
@@ -116,7 +114,6 @@ def look_up(recording: Path, model: Model, gallery: Gallery, options: LookupOpti
 
 
 def lookup_record(found: Lookup) -> dict[str, object]:
-    """For scripts."""
     return {
         "recording": str(found.recording),
         "has_match": found.has_match,

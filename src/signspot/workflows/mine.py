@@ -73,7 +73,6 @@ class Accepted:
 
 
 def mine(request: FootageRequest, options: MineOptions) -> Mined:
-    """Find a word in footage and write the best examples, no two too much alike, as clips and a table."""
     prepared = prepare_search(request)
     found: list[Occurrence] = []
     failures: list[FailedVideo] = []
@@ -103,19 +102,15 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
 
 
 def mined_record(mined: Mined) -> dict[str, object]:
-    """For scripts."""
     return {
-        "word": mined.word,
-        "found": mined.n_found,
-        "videos": mined.n_videos,
+        "word": mined.word, "found": mined.n_found, "videos": mined.n_videos,
         "examples": [_example_record(example) for example in mined.examples],
         "failures": [str(failed.failure) for failed in mined.failures],
         "written": [str(path) for path in mined.written],
-    }
+    }  # fmt: skip
 
 
 def accepted_record(accepted: Accepted) -> dict[str, object]:
-    """For scripts."""
     return {
         "manifest": str(accepted.manifest),
         "added": [entry.entry_id for entry in accepted.added],
@@ -139,22 +134,12 @@ def _wanted(video: SearchedVideo, *, mentioned_only: bool) -> Sequence[Occurrenc
 def _example(one: Evidence, rank: int, folder: Path) -> MinedExample:
     spotting, episode = one.spotting, one.occurrence.episode
     return MinedExample(
-        word=spotting.word,
-        file=one.clip.relative_to(folder).as_posix() if one.clip is not None else "",
-        rank=rank,
-        cosine=spotting.cosine,
-        start_ms=spotting.span_ms.start,
-        stop_ms=spotting.span_ms.stop,
-        spotting_id=spotting.spotting_id,
-        video_id=spotting.video_id,
-        entry_id=spotting.entry_id,
-        variant=spotting.variant,
-        type_id=spotting.type_id,
-        signer=episode.signer,
-        language=episode.language,
-        rights=episode.rights,
-        remark=one.withheld,
-    )
+        word=spotting.word, file=one.clip.relative_to(folder).as_posix() if one.clip is not None else "", rank=rank,
+        cosine=spotting.cosine, start_ms=spotting.span_ms.start, stop_ms=spotting.span_ms.stop,
+        spotting_id=spotting.spotting_id, video_id=spotting.video_id, entry_id=spotting.entry_id,
+        variant=spotting.variant, type_id=spotting.type_id, signer=episode.signer, language=episode.language,
+        rights=episode.rights, remark=one.withheld,
+    )  # fmt: skip
 
 
 def accept_mined(table: Path, dictionary: Path) -> Accepted:
@@ -193,7 +178,6 @@ def _before(dictionary: Path) -> Dictionary:
 
 
 def _clip(row: MinedExample, table: Path) -> Path:
-    """The clip of a row, which lies beside or below the table."""
     if not row.file:
         raise FormatError(table, f"row {row.rank} is accepted but has no clip", row.remark or "mine it again")
     path = table.parent / PurePosixPath(row.file.replace("\\", "/"))
@@ -206,15 +190,10 @@ def _clip(row: MinedExample, table: Path) -> Path:
 
 def _entry(row: MinedExample, name: str, folder: Path) -> Entry:
     return Entry(
-        entry_id=name,
-        word=row.word,
-        variant=row.variant,
-        video=folder / PurePosixPath(name),
-        signer=Signer(row.signer) if row.signer else None,
-        language=row.language,
-        type_id=row.type_id,
+        entry_id=name, word=row.word, variant=row.variant, video=folder / PurePosixPath(name),
+        signer=Signer(row.signer) if row.signer else None, language=row.language, type_id=row.type_id,
         rights=row.rights,
-    )
+    )  # fmt: skip
 
 
 def _copy(clip: Path, target: Path) -> None:
@@ -237,12 +216,9 @@ def _digest(path: Path) -> str:
 #
 # Beside the clip stands all that is known about it, so that an accepted row becomes an entry of a dictionary later and
 # on another machine, as long as the clip lies where the table says.
-
-
 _TEXTS = ("spotting_id", "video_id", "entry_id", "variant", "type_id", "signer", "language", "remark")
 _FIELDS = Fields(
-    ("accepted", "word", "file"),
-    ("rank", "start_ms", "stop_ms", "cosine", "word_language", *_TEXTS, *RIGHTS_FIELDS),
+    ("accepted", "word", "file"), ("rank", "start_ms", "stop_ms", "cosine", "word_language", *_TEXTS, *RIGHTS_FIELDS)
 )
 _COLUMNS = (
     "accepted", "rank", "word", "variant", "cosine", "file", "video_id", "start_ms", "stop_ms", "signer", "language",
@@ -273,7 +249,6 @@ class MinedExample:
 
 
 def _write_mined(examples: Iterable[MinedExample], path: Path, *, overwrite: bool = False) -> None:
-    """Write the table."""
     write_csv(_COLUMNS, (_cells(example) for example in examples), path, overwrite=overwrite)
 
 
@@ -308,13 +283,6 @@ def _example_of(row: Record) -> MinedExample:
     start, stop, rank, cosine = (row.number(name) or 0 for name in ("start_ms", "stop_ms", "rank", "cosine"))
     texts = {name: row.text(name) for name in _TEXTS}
     return MinedExample(
-        word=row.word(row.text("language")),
-        file=row.text("file"),
-        accepted=row.claim("accepted"),
-        rank=int(rank),
-        cosine=float(cosine),
-        start_ms=int(start),
-        stop_ms=int(stop),
-        rights=rights,
-        **texts,
-    )
+        word=row.word(row.text("language")), file=row.text("file"), accepted=row.claim("accepted"), rank=int(rank),
+        cosine=float(cosine), start_ms=int(start), stop_ms=int(stop), rights=rights, **texts,
+    )  # fmt: skip

@@ -57,7 +57,6 @@ class SpotOptions:
             raise InputError("presence", f"{self.least_presence} is out of range", "use a probability from 0 to 1")
 
     def rule(self, model: Model) -> Rule:
-        """What counts as found with this model."""
         threshold = model.threshold if self.threshold is None else self.threshold
         if self.calibration is None:
             if not self.least_presence is self.false_alarms is None:
@@ -94,7 +93,6 @@ def spot(
 
 
 def prepare(words: Sequence[str], dictionary: Dictionary, model: Model, options: SpotOptions = SpotOptions()) -> Query:
-    """Look the words up and embed their dictionary clips."""
     wanted = _known_words(words, dictionary, options)
     return embed_query(wanted, dictionary, model, options.reading, options.views)
 
@@ -126,7 +124,6 @@ def _known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOpti
 
 
 def spot_prepared(episode: Episode, query: Query, model: Model, options: SpotOptions = SpotOptions()) -> VideoAnswer:
-    """Search one video for a prepared query."""
     near = np.concatenate([entries.vectors for entries in query.words]) if options.quick else None
     return answered(episode, model.track(episode, options.reading, near), query, model, options)
 
@@ -134,21 +131,16 @@ def spot_prepared(episode: Episode, query: Query, model: Model, options: SpotOpt
 def answered(
     episode: Episode, read: VideoTrack, query: Query, model: Model, options: SpotOptions = SpotOptions()
 ) -> VideoAnswer:
-    """Search the vectors of a video."""
     rule, subtitles = options.rule(model), options.subtitles
     mentions = None if subtitles is None else mentions_of(subtitles, query.dictionary.vocabulary, options)
     provenance = read.provenance(model.name, query.dictionary.name)
     answers = search(read.track, query, rule, provenance, mentions, options.padding_ms)
     duration_ms = round(read.track.axis.time_of(-1)) + FRAME_MS
     return VideoAnswer(
-        video_id=episode.video_id,
-        words=answers,
-        threshold=rule.lowest_cosine(answers),
-        duration_ms=duration_ms,
-        partial=read.remarks.partial,
-        warnings=(*read.remarks.warnings, *late_subtitles(subtitles or (), duration_ms)),
+        video_id=episode.video_id, words=answers, threshold=rule.lowest_cosine(answers), duration_ms=duration_ms,
+        partial=read.remarks.partial, warnings=(*read.remarks.warnings, *late_subtitles(subtitles or (), duration_ms)),
         least_presence=rule.least_presence,
-    )
+    )  # fmt: skip
 
 
 def mentions_of(
@@ -178,8 +170,6 @@ def late_subtitles(subtitles: Sequence[Subtitle], duration_ms: float) -> tuple[s
 
 
 # What is looked for: words of a dictionary, and clips that somebody has of a sign.
-
-
 _MOST_WORDS = 100_000
 
 
@@ -234,7 +224,6 @@ def read_words(path: Path) -> tuple[str, ...]:
 
 
 def _clip_word(clip: Path, words: set[Word]) -> Word:
-    """The name of the clip, if no word of the dictionary has it already."""
     try:
         word = normalise(clip.stem)
     except ValueError:

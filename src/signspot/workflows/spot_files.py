@@ -30,13 +30,7 @@ from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import shared_sign_synonyms
 from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
 from signspot.workflows.batch import Engine, FailureList, Work, each
-from signspot.workflows.outputs import (
-    Context,
-    Output,
-    Outputs,
-    check_outputs,
-    write_outputs,
-)
+from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_outputs
 from signspot.workflows.spot import SpotOptions, prepare, spot_prepared, wanted_signs, without_still_ends
 
 
@@ -62,7 +56,6 @@ class SpotRequest:
 
     @property
     def is_batch(self) -> bool:
-        """Whether several videos are searched."""
         return self.source.is_dir() or self.source.suffix.lower() in (".csv", ".json")
 
 
@@ -79,7 +72,6 @@ class Outcome:
 
     @property
     def record(self) -> dict[str, object]:
-        """For scripts."""
         if self.answer is None:
             return {}
         if self.annotated is None:
@@ -152,7 +144,6 @@ class _Found:
     searched: set[str] = field(default_factory=set)  # the paths of all videos
 
     def add(self, outcome: Outcome) -> None:
-        """Keep what became of one video."""
         self.searched.add(str(outcome.video))
         if outcome.failure is not None:
             self.failed.append(outcome)
@@ -169,7 +160,6 @@ class _Found:
         return tables and f"{tables}: only the videos that were finished; repeat with --overwrite to have all"
 
     def write(self, request: SpotRequest) -> None:
-        """Write the outputs that hold all videos, and the list of what failed."""
         outputs = request.outputs
         context = Context(classes=self.classes, record=self.records, overwrite=outputs.overwrite)
         for kind, path in outputs.shared.items():
@@ -179,7 +169,6 @@ class _Found:
 
 
 def _corpus(request: SpotRequest, elan: ElanDocument | None) -> CorpusSource:
-    """The videos to search, with their subtitles and annotations."""
     if not request.is_batch:
         video = request.source if elan is None else _linked_video(request.source, elan).path
         subtitles = request.subtitles or (_beside(video) if request.explain else None)
@@ -196,7 +185,6 @@ def _corpus(request: SpotRequest, elan: ElanDocument | None) -> CorpusSource:
 
 
 def _unusable(corpus: CorpusSource) -> tuple[Outcome, ...]:
-    """What stands for videos that cannot even be listed."""
     return tuple(
         Outcome(Path(problem.where), failure=InputError(problem.where, problem.what, problem.fix))
         for problem in corpus.problems
@@ -256,7 +244,6 @@ def _notify_of_vocabulary(query: Query, vocabulary: ExternalVocabulary, notify: 
 
 
 def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | None = None) -> Outcome:
-    """Search one video and write its outputs."""
     options, model = run.options, run.model
     if model is None:
         raise ValueError("a run without a model")
@@ -290,7 +277,6 @@ def _one(episode: Episode, run: _Run, outputs: Outputs, elan: ElanDocument | Non
 
 
 def _compared(annotated: Annotated, episode: Episode, run: _Run) -> KnownWords | None:
-    """Hold an explained video against what the corpus says about it, if it says anything."""
     own = [one for one in run.annotations if one.video_id == episode.video_id]
     if not own or not annotated.answer.words:
         return None
@@ -368,7 +354,6 @@ def _subtitles_by_stem(folder: Path, videos: Collection[str]) -> dict[str, Path]
 
 
 def _beside(video: Path) -> Path | None:
-    """The subtitles that have the name of a video and lie beside it."""
     if not video.is_file():
         return None
     found = _subtitles_by_stem(video.parent, {path.name for path in video.parent.iterdir()})
@@ -376,7 +361,6 @@ def _beside(video: Path) -> Path | None:
 
 
 def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
-    """The first linked video that is on this computer."""
     media = [found for found in resolve_media(elan, path) if found.media.name]
     linked = [found for found in media if not found.media.mime_type.startswith("audio/")]
     for found in linked:

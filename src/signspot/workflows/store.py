@@ -60,7 +60,6 @@ class ModelTotal:
 
 
 def list_store(request: StoreRequest) -> tuple[Holding, ...]:
-    """What is kept of everything that the user asked about."""
     with _opened(request.folder) as store:
         everything = Kept() if store is None else store.kept()
     return tuple(
@@ -81,7 +80,6 @@ def remove_from_store(request: StoreRequest) -> tuple[Holding, ...]:
 
 
 def verify_store(folder: Path, progress: Progress | None = None) -> Verified:
-    """Read every stored vector and compare it with its checksum."""
     try:
         with _opened(folder) as store:
             if store is None:
@@ -99,13 +97,11 @@ def recordings(kept: Kept) -> tuple[StoredTrack, ...]:
 
 
 def n_clips(kept: Kept) -> int:
-    """How many dictionary clips have vectors."""
     tracks = {track.key.media_sha256 for track in kept.tracks if _is_of_clip(track)}
     return len(tracks | {entry.key.media_sha256 for entry in kept.entries})
 
 
 def in_words(track: StoredTrack) -> str:
-    """What a track consists of."""
     what = "frames of landmarks" if _is_landmarks(track) else "windows"
     stride = f", one every {track.key.stride} frames" if track.key.stride > 1 else ""
     box = track.key.fingerprint.partition(_BOX)[2]
@@ -113,7 +109,6 @@ def in_words(track: StoredTrack) -> str:
 
 
 def totals(kept: Kept) -> tuple[ModelTotal, ...]:
-    """How much each model fills, by its name."""
     media: dict[str, set[str]] = defaultdict(set)
     clips: dict[str, set[str]] = defaultdict(set)
     sizes: Counter[str] = Counter()
@@ -129,7 +124,6 @@ def totals(kept: Kept) -> tuple[ModelTotal, ...]:
 
 
 def kept_record(folder: Path, holdings: Sequence[Holding]) -> dict[str, object]:
-    """For scripts."""
     kept = _joined([holding.kept for holding in holdings])
     clips: list[dict[str, object]] = [
         {
@@ -143,29 +137,21 @@ def kept_record(folder: Path, holdings: Sequence[Holding]) -> dict[str, object]:
         for entry in kept.entries
     ]
     return {
-        "store": str(folder),
-        "recordings": [_track_record(track, kept) for track in recordings(kept)],
+        "store": str(folder), "recordings": [_track_record(track, kept) for track in recordings(kept)],
         "clips": [*clips, *(_track_record(track, kept) for track in kept.tracks if _is_of_clip(track))],
         "unfinished": [{"sha256": one.media_sha256, "bytes": one.n_bytes} for one in kept.unfinished],
-        "models": [asdict(total) for total in totals(kept)],
-        "bytes": kept.n_bytes,
+        "models": [asdict(total) for total in totals(kept)], "bytes": kept.n_bytes,
         "remarks": [holding.remark for holding in holdings if holding.remark],
-    }
+    }  # fmt: skip
 
 
 def _track_record(track: StoredTrack, kept: Kept) -> dict[str, object]:
     return {
-        "name": track.video_id,
-        "sha256": track.key.media_sha256,
-        "model": kept.model(track.key.fingerprint),
-        "fingerprint": track.key.fingerprint,
-        "stride": track.key.stride,
-        "kind": "landmarks" if _is_landmarks(track) else "windows",
-        "rows": track.n_windows,
-        "bytes": track.n_bytes,
-        "partial": track.remarks.partial,
-        "warnings": list(track.remarks.warnings),
-    }
+        "name": track.video_id, "sha256": track.key.media_sha256, "model": kept.model(track.key.fingerprint),
+        "fingerprint": track.key.fingerprint, "stride": track.key.stride,
+        "kind": "landmarks" if _is_landmarks(track) else "windows", "rows": track.n_windows, "bytes": track.n_bytes,
+        "partial": track.remarks.partial, "warnings": list(track.remarks.warnings),
+    }  # fmt: skip
 
 
 def _opened(folder: Path, opening: Callable[[Path], FeatureStore] = FeatureStore) -> FeatureStore | nullcontext[None]:

@@ -66,7 +66,6 @@ class VariantUse:
 
     @property
     def spotting(self) -> Spotting:
-        """What was found."""
         return self.occurrence.spotting
 
 
@@ -100,11 +99,9 @@ class VariantReport:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variants as people read them."""
         return tuple(variant.name or UNNAMED for variant in self.variants)
 
     def tally(self, group: Callable[[VariantUse], str]) -> tuple[Tally, ...]:
-        """Count the variants by what `group` says of an occurrence, such as its signer."""
         order = [variant.name for variant in self.variants]
         counted: dict[str, Counter[str]] = {}
         for use in self.uses:
@@ -113,12 +110,10 @@ class VariantReport:
 
 
 def _video_of(use: VariantUse) -> str:
-    """The video of an occurrence."""
     return use.spotting.video_id
 
 
 def _signer_of(use: VariantUse) -> str:
-    """The signer of an occurrence, as the corpus names them."""
     return use.occurrence.episode.signer or "(not known)"
 
 
@@ -128,7 +123,6 @@ def _region_of(use: VariantUse) -> str:
 
 
 def _minute_of(use: VariantUse) -> str:
-    """The minute of the video, so that a change of variant within it shows."""
     return f"minute {use.spotting.span_ms.start // 60_000:04}"
 
 
@@ -141,7 +135,6 @@ GROUPS: Mapping[str, Callable[[VariantUse], str]] = {
 
 
 def find_variants(request: FootageRequest, options: VariantOptions = VariantOptions()) -> VariantReport:
-    """Search the footage for a word and sort what is found by variant."""
     prepared = prepare_search(request)
     searched: list[SearchedVideo] = []
     failures: list[FailedVideo] = []
@@ -153,14 +146,10 @@ def find_variants(request: FootageRequest, options: VariantOptions = VariantOpti
     gaps = [gap for video in searched for gap in _unexplained(video, options)]
     has_subtitles = any(video.mentions is not None for video in searched)
     return VariantReport(
-        prepared.word,
-        prepared.query.dictionary.variants(prepared.word),
-        tuple(use for video in searched for use in _uses(video)),
-        _candidates(gaps, searched, prepared, options),
-        tuple(map(_answer, searched)),
-        tuple(failures),
-        len(gaps) if has_subtitles else None,
-    )
+        prepared.word, prepared.query.dictionary.variants(prepared.word),
+        tuple(use for video in searched for use in _uses(video)), _candidates(gaps, searched, prepared, options),
+        tuple(map(_answer, searched)), tuple(failures), len(gaps) if has_subtitles else None,
+    )  # fmt: skip
 
 
 def _uses(video: SearchedVideo) -> list[VariantUse]:
@@ -177,7 +166,6 @@ def _uses(video: SearchedVideo) -> list[VariantUse]:
 
 
 def _answer(video: SearchedVideo) -> VideoAnswer:
-    """For the picture of the curves: one for each variant."""
     curves = by_variant(video.answer.similarity)
     stands_for = {entry.variant: entry.entry_id for entry in curves.entries}
     shown = tuple(_named_by_variant(one, stands_for) for one in video.answer.spottings)
@@ -248,20 +236,14 @@ def _new_occurrence(gaps: Sequence[_Gap], one: RecurringWindow, prepared: Footag
     window, similarity = gap.windows[one.window], gap.video.answer.similarity
     nearest = int(similarity.cosine[window].argmax())
     spotting = Spotting(
-        video_id=gap.video.episode.video_id,
-        span_ms=similarity.axis.millis_of(similarity.grid.span(window)),
-        frame=similarity.grid.centre(window),
-        word=prepared.word,
-        entry_id=similarity.entries[nearest].entry_id,
-        cosine=float(similarity.cosine[window, nearest]),
-        provenance=replace(gap.video.provenance, source="read"),
-    )
+        video_id=gap.video.episode.video_id, span_ms=similarity.axis.millis_of(similarity.grid.span(window)),
+        frame=similarity.grid.centre(window), word=prepared.word, entry_id=similarity.entries[nearest].entry_id,
+        cosine=float(similarity.cosine[window, nearest]), provenance=replace(gap.video.provenance, source="read"),
+    )  # fmt: skip
     return Occurrence(spotting, gap.video.episode, gap.vectors[one.window])
 
 
 # What people look at after a search for variants: tables, curves over time, and clips to judge by.
-
-
 SPOTTINGS, OCCURRENCES, TALLIES = "spottings.csv", "occurrences.csv", "tallies.csv"
 SHEET, CANDIDATES, CURVES, CLIPS = "variants.png", "candidates.png", "curves", "clips"
 _OWN_FILES = frozenset((SPOTTINGS, OCCURRENCES, TALLIES, SHEET, CANDIDATES, CURVES, CLIPS))
@@ -323,7 +305,6 @@ def write_variants(report: VariantReport, files: VariantFiles) -> tuple[Path, ..
 
 
 def variant_record(report: VariantReport) -> dict[str, object]:
-    """For scripts."""
     return {
         "word": report.word,
         "variants": [variant.name for variant in report.variants],
@@ -370,22 +351,11 @@ def _cells(row: _Row, one: Evidence, folder: Path) -> tuple[str, ...]:
     spotting = one.spotting
     span = spotting.span_ms
     return (
-        row.group,
-        row.variant,
-        row.margin,
-        f"{spotting.cosine:.4f}",
-        spotting.video_id,
-        clock(span.start, 3),
-        clock(span.stop, 3),
-        str(span.start),
-        str(span.stop),
-        one.occurrence.episode.signer,
-        row.region,
-        spotting.entry_id,
-        one.clip.relative_to(folder).as_posix() if one.clip is not None else "",
-        one.withheld,
+        row.group, row.variant, row.margin, f"{spotting.cosine:.4f}", spotting.video_id, clock(span.start, 3),
+        clock(span.stop, 3), str(span.start), str(span.stop), one.occurrence.episode.signer, row.region,
+        spotting.entry_id, one.clip.relative_to(folder).as_posix() if one.clip is not None else "", one.withheld,
         spotting.spotting_id,
-    )
+    )  # fmt: skip
 
 
 def _title(row: _Row) -> str:
