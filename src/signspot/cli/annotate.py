@@ -9,22 +9,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from signspot.cli import options as shared
 from signspot.cli.console import Bars, print_json, progress_bars, warn, warn_of
-from signspot.cli.options import (
-    DICTIONARY,
-    FAILURES,
-    FAILURES_FOUND,
-    JOBS,
-    JSON,
-    OVERWRITE,
-    STANDARD_OUTPUT,
-    STRIDE,
-    VOCABULARY,
-    AnnotateFiles,
-    SearchOptions,
-    SubtitleTimes,
-    grouped,
-)
+from signspot.cli.options import AnnotateFiles, SearchOptions, SubtitleTimes, grouped
 from signspot.domain.time import clock
 from signspot.errors import one_line
 from signspot.workflows.outputs import Outputs
@@ -40,17 +27,17 @@ _NAMED = 12  # words
 @grouped
 def annotate(
     source: Path = typer.Argument(metavar="VIDEO", help="A video, an ELAN file, or a corpus: folder, .csv or .json."),
-    dictionary: Path = DICTIONARY,
+    dictionary: Path = shared.DICTIONARY,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="What is said; of a corpus, a folder. Without it: beside the videos."
     ),
     synonyms: bool = typer.Option(False, "--synonyms", help="Also signs that the dictionary files under both words."),
-    stride: int = STRIDE,
-    vocabulary: str | None = VOCABULARY,
-    json_target: Path | None = JSON,
-    overwrite: bool = OVERWRITE,
-    failures: Path = FAILURES,
-    jobs: int = JOBS,
+    stride: int = shared.STRIDE,
+    vocabulary: str | None = shared.VOCABULARY,
+    json_target: Path | None = shared.JSON,
+    overwrite: bool = shared.OVERWRITE,
+    failures: Path = shared.FAILURES,
+    jobs: int = shared.JOBS,
     *,
     times: SubtitleTimes,
     search: SearchOptions,
@@ -60,7 +47,7 @@ def annotate(
 
     Of a corpus, tables and JSON files hold all videos, and every other output is a folder with one file per video.
     """
-    to_screen = json_target == STANDARD_OUTPUT
+    to_screen = json_target == shared.STANDARD_OUTPUT
     with progress_bars() as progress:
         request = SpotRequest(
             source=source, words=(), dictionary=dictionary, model=search.choice, subtitles=subtitles,
@@ -102,7 +89,7 @@ def _show_all(request: SpotRequest, progress: Bars, to_screen: bool) -> None:
             )
     if failed:
         warn(f"{failed} video{'s' * (failed != 1)} failed: see {request.failures}")
-        raise typer.Exit(FAILURES_FOUND)
+        raise typer.Exit(shared.FAILURES_FOUND)
 
 
 def _shown(outcome: Outcome, to_screen: bool, *, names_words: bool) -> dict[str, object]:

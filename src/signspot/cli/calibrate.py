@@ -8,20 +8,9 @@ from typing import Literal
 
 import typer
 
+from signspot.cli import options as shared
 from signspot.cli.console import progress_bars
-from signspot.cli.options import (
-    BACKEND,
-    BOX,
-    DEVICE,
-    DICTIONARY,
-    JSON,
-    LANGUAGE,
-    STRIDE,
-    StoreOptions,
-    give_json,
-    grouped,
-    say,
-)
+from signspot.cli.options import StoreOptions, give_json, grouped, say
 from signspot.embedding.zoo import ModelChoice
 from signspot.workflows.calibrate import RATES, CalibrateRequest, CalibrationReport, calibrate_file
 from signspot.workflows.spot import SpotOptions
@@ -31,7 +20,7 @@ from signspot.workflows.spot import SpotOptions
 def calibrate(
     model: str = typer.Argument(metavar="MODEL", help="A name of `signspot models list`, or a .safetensors file."),
     corpus: Path = typer.Option(..., "--corpus", "-c", help="Videos with annotations: a folder, .csv or .json."),
-    dictionary: Path = DICTIONARY,
+    dictionary: Path = shared.DICTIONARY,
     split: str = typer.Option("", "--split", help="Only the videos of this split: not those the model learned from."),
     complete: bool = typer.Option(
         False,
@@ -48,13 +37,13 @@ def calibrate(
     plot: Path | None = typer.Option(
         None, "--plot", metavar="F.png", help="Draw promised and observed probabilities, and false alarms."
     ),
-    json_target: Path | None = JSON,
+    json_target: Path | None = shared.JSON,
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a calibration that exists."),
-    language: str = LANGUAGE,
-    stride: int = STRIDE,
-    box: str | None = BOX,
-    backend: str = BACKEND,
-    device: str = DEVICE,
+    language: str = shared.LANGUAGE,
+    stride: int = shared.STRIDE,
+    box: str | None = shared.BOX,
+    backend: str = shared.BACKEND,
+    device: str = shared.DEVICE,
     *,
     keeping: StoreOptions,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
@@ -27,6 +27,7 @@ from signspot.domain.time import clock
 from signspot.errors import Notice, one_line
 from signspot.interrupts import at_interruption
 
+_NUMBERS = ("cosine", "presence", "size")  # headings of columns that stand on the right
 _DETAILED = 5  # words of which each is said how close it came
 
 
@@ -45,21 +46,26 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
+def print_table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in headings:
+        table.add_column(heading, justify="right" if heading in _NUMBERS else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    Console(highlight=False).print(table)
+
+
 def print_answer(answer: VideoAnswer) -> None:
     """The findings in order of time, then, in one line, the words that were not found."""
     console = Console(highlight=False)
     found = list(answer)
     if found:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("from", "to", "word", "variant", "cosine", "presence", "dictionary entry"):
-            is_number = heading in ("cosine", "presence")
-            table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+        rows = []
         for one in found:
             start, stop = clock(one.span_ms.start, 3), clock(one.span_ms.stop, 3)
             sure = "?" if one.presence is None else f"{one.presence.probability:.0%}"
-            cells = (start, stop, one.word, one.variant, f"{one.cosine:.3f}", sure, one.entry_id)
-            table.add_row(*(Text(one_line(cell)) for cell in cells))
-        console.print(table)
+            rows.append((start, stop, one.word, one.variant, f"{one.cosine:.3f}", sure, one.entry_id))
+        print_table(("from", "to", "word", "variant", "cosine", "presence", "dictionary entry"), rows)
     if missing := [word for word in answer.words if not word.spottings]:
         said = f"{missing[0].word}: {_absence(missing[0], answer)}" if len(missing) == 1 else _absences(missing, answer)
         console.print(Text(one_line(said)), soft_wrap=True)  # one line, however many words
@@ -161,9 +167,8 @@ class _PaceColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         """The pace of the last half minute; nothing while it is not known."""
         pace = task.finished_speed or task.speed
-        return Text(
-            "" if pace is None else f"{pace:.3g}/s" if pace < 100 else f"{pace:.0f}/s", style="progress.data.speed"
-        )
+        shown = "" if pace is None else f"{pace:.3g}/s" if pace < 100 else f"{pace:.0f}/s"
+        return Text(shown, style="progress.data.speed")
 
 
 def _bars() -> Progress:

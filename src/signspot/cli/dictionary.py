@@ -7,12 +7,10 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.console import print_json, progress_bars
-from signspot.cli.options import JOBS, TRUST
+from signspot.cli.console import progress_bars
+from signspot.cli.options import JOBS, TRUST, give_json, refuse_json
 from signspot.embedding.model import Reading
 from signspot.errors import InputError, Notice, one_line
-from signspot.files.atomic import refuse_existing
-from signspot.files.json import write_json
 from signspot.formats.bobsl import OffsetRule, ReleasedCorpus
 from signspot.media.trim import TrimOptions
 from signspot.workflows.check import (
@@ -165,7 +163,7 @@ def _show(result: Check, json_target: Path | None, *, overwrite: bool = False) -
         record["problems"] = list(map(_problem_record, result.problems))
         record["remarks"] = list(map(_problem_record, result.remarks))
         del record["listed"]
-        print_json(record) if str(json_target) == "-" else write_json(record, json_target, overwrite=overwrite)
+        give_json(record, json_target, overwrite=overwrite)
 
 
 def _problem_record(one: Notice) -> dict[str, object]:
@@ -188,9 +186,7 @@ def build(
     ),
     trust: bool = TRUST,
     jobs: int = JOBS,
-    json_target: Path | None = typer.Option(
-        None, "--json", metavar="[F.json]", help="Give the result as JSON, on the screen or in F."
-    ),
+    json_target: Path | None = _JSON,
     anew: bool = typer.Option(False, "--anew", help="Build also over another source's or a hand-corrected dictionary."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace F.json if it exists."),
 ) -> None:
@@ -198,8 +194,7 @@ def build(
 
     The source is never changed. The same command again goes on where it was stopped.
     """
-    if json_target is not None and str(json_target) != "-":
-        refuse_existing(json_target, overwrite=overwrite)  # before hours of work
+    refuse_json(json_target, overwrite=overwrite)  # before hours of work
     with progress_bars() as progress:
         options = BuildOptions(
             trim=None if no_trim else TrimOptions(margin=margin), clips=clips, link=link,
@@ -210,8 +205,7 @@ def build(
     if json_target is None:
         _show_built(built)
     else:
-        record = _record(built)
-        print_json(record) if str(json_target) == "-" else write_json(record, json_target, overwrite=overwrite)
+        give_json(_record(built), json_target, overwrite=overwrite)
     if built.problems:
         raise typer.Exit(PROBLEMS_FOUND)
 

@@ -20,6 +20,7 @@ from signspot.workflows.friends import (
     write_comparison,
 )
 
+_FAR, _USUAL = "How far beyond what is usual a cosine must lie (-2 to 2).", "0.25 for landmark-v1, 0.5 for others"
 _SHOWN = 10  # pairs of a relation on the screen
 
 
@@ -28,12 +29,7 @@ def friends(
     first: Path = typer.Argument(metavar="DICTIONARY", help="A dictionary of one sign language."),
     second: Path = typer.Argument(metavar="OTHER", help="A dictionary of another."),
     out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Table, picture and page, in a new folder."),
-    closeness: float | None = typer.Option(
-        None,
-        "--closeness",
-        help="How far beyond what is usual a cosine must lie (-2 to 2).",
-        show_default="0.25 for landmark-v1, 0.5 for others",
-    ),
+    closeness: float | None = typer.Option(None, "--closeness", help=_FAR, show_default=_USUAL),
     json_target: Path | None = JSON,
     overwrite: bool = OVERWRITE,
     *,

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import typer
 
-from signspot.cli.console import print_json, progress_bars, warn
-from signspot.cli.options import BOX, FAILURES, FAILURES_FOUND, JOBS, TRUST, signer_box
+from signspot.cli.console import progress_bars, warn
+from signspot.cli.options import BOX, FAILURES, FAILURES_FOUND, JOBS, TRUST, give_json, refuse_json, signer_box
 from signspot.domain.recordings import Episode
 from signspot.embedding.model import Reading
 from signspot.errors import one_line
-from signspot.files.atomic import refuse_existing
-from signspot.files.json import write_json
 from signspot.workflows.batch import Finished
 from signspot.workflows.landmarks import Landmarked, LandmarkRequest, landmark_files
 
@@ -33,8 +31,7 @@ def landmarks(
 
     Run again after an interruption: what is done stays done. Landmarks do not make people anonymous.
     """
-    if json_target is not None and str(json_target) != "-":
-        refuse_existing(json_target, overwrite=overwrite)  # before hours of work
+    refuse_json(json_target, overwrite=overwrite)  # before hours of work
     done: list[Finished[Episode, Landmarked]] = []
     with progress_bars() as progress:
         request = LandmarkRequest(
@@ -46,9 +43,7 @@ def landmarks(
             progress.clear()
             done.append(one)
             _show(one, quietly=json_target is not None)
-    if json_target is not None:
-        records = [_record(one) for one in done]
-        print_json(records) if str(json_target) == "-" else write_json(records, json_target, overwrite=overwrite)
+    give_json([_record(one) for one in done], json_target, overwrite=overwrite)
     failed = sum(one.failure is not None for one in done)
     if failed:
         warn(f"{failed} of {len(done)} videos failed: see {failures}")

@@ -5,25 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from signspot.cli.console import progress_bars
-from signspot.cli.options import (
-    BOX,
-    DICTIONARY_OR_LEARNED,
-    JSON,
-    OVERWRITE,
-    THRESHOLD,
-    ReadingOptions,
-    give_json,
-    grouped,
-    refuse_json,
-    say,
-    warn_all,
-)
-from signspot.errors import InputError, one_line
+from signspot.cli import options as shared
+from signspot.cli.console import print_table, progress_bars
+from signspot.cli.options import ReadingOptions, give_json, grouped, refuse_json, say, warn_all
+from signspot.errors import InputError
 from signspot.files.atomic import refuse_existing
 from signspot.workflows.lookup import (
     NO_MATCH,
@@ -41,13 +27,13 @@ NO_SIGN = 2  # wrong input: the recording shows no sign
 @grouped
 def lookup(
     recording: Path = typer.Argument(metavar="CLIP", help="A recording of one sign, up to 20 s."),
-    dictionary: Path | None = DICTIONARY_OR_LEARNED,
+    dictionary: Path | None = shared.DICTIONARY_OR_LEARNED,
     count: int = typer.Option(6, "--count", min=1, max=100, help="How many words to show."),
-    threshold: float | None = THRESHOLD,
-    box: str | None = BOX,
+    threshold: float | None = shared.THRESHOLD,
+    box: str | None = shared.BOX,
     sheet: Path | None = typer.Option(None, "--sheet", metavar="F.png", help="Picture of the recording and the words."),
-    json_target: Path | None = JSON,
-    overwrite: bool = OVERWRITE,
+    json_target: Path | None = shared.JSON,
+    overwrite: bool = shared.OVERWRITE,
     *,
     how: ReadingOptions,
 ) -> None:
@@ -84,11 +70,8 @@ def _show(found: Lookup) -> None:
     say(f"trimmed: {found.trim}")
     if not found.has_match:
         say(NO_MATCH)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("", "word", "variant", "how sure", "cosine", "dictionary entry"):
-        table.add_column(heading, justify="right" if heading == "cosine" else "left", overflow="fold")
+    rows = []
     for number, guess in enumerate(found.guesses, start=1):
         sure = guess.band.value + (", mirrored" if guess.is_mirrored else "")
-        cells = (str(number), guess.word, guess.entry.variant, sure, f"{guess.cosine:.3f}", guess.entry.entry_id)
-        table.add_row(*(Text(one_line(cell)) for cell in cells))
-    Console(highlight=False).print(table)
+        rows.append((str(number), guess.word, guess.entry.variant, sure, f"{guess.cosine:.3f}", guess.entry.entry_id))
+    print_table(("", "word", "variant", "how sure", "cosine", "dictionary entry"), rows)

@@ -7,32 +7,16 @@ from pathlib import Path
 
 import typer
 
+from signspot.cli import options as shared
 from signspot.cli.console import progress_bars
-from signspot.cli.options import (
-    DICTIONARY,
-    FAILURES_FOUND,
-    JSON,
-    OVERWRITE,
-    RIGHTS_CLEARED,
-    SearchOptions,
-    counted,
-    give_json,
-    grouped,
-    refuse_json,
-    say,
-    warn_all,
-)
+from signspot.cli.options import SearchOptions, counted, give_json, grouped, refuse_json, say, warn_all
 from signspot.files.atomic import refuse_folder
 from signspot.spotting.variants import Diversity
 from signspot.workflows.mine import OWN_FILES, Mined, MineOptions, accept_mined, accepted_record, mined_record
 from signspot.workflows.mine import mine as mine_word
 
-app = typer.Typer(
-    help="New examples of a word out of footage.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+_HELP = "New examples of a word out of footage."
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.command("find")
@@ -40,15 +24,15 @@ app = typer.Typer(
 def find(
     source: Path = typer.Argument(metavar="VIDEO", help="A video, or a folder or list of videos."),
     word: str = typer.Argument(metavar="WORD", help="The word to look for."),
-    dictionary: Path = DICTIONARY,
+    dictionary: Path = shared.DICTIONARY,
     out: Path = typer.Option(..., "--out", metavar="DIR", help="A new folder for clips, table and picture."),
     count: int = typer.Option(50, "--count", min=1, help="How many examples at most."),
     per_video: int = typer.Option(5, "--per-video", min=1, help="How many of them from one video."),
     subtitles: Path | None = typer.Option(None, "--subtitles", "-s", help="Of a single video."),
     mentioned: bool = typer.Option(False, "--mentioned", help="Only where a subtitle mentions the word."),
-    rights_cleared: bool = RIGHTS_CLEARED,
-    json_target: Path | None = JSON,
-    overwrite: bool = OVERWRITE,
+    rights_cleared: bool = shared.RIGHTS_CLEARED,
+    json_target: Path | None = shared.JSON,
+    overwrite: bool = shared.OVERWRITE,
     *,
     search: SearchOptions,
 ) -> None:
@@ -69,7 +53,7 @@ def find(
     if not give_json(mined_record(mined) | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
         _show(mined)
     if mined.failures:
-        raise typer.Exit(FAILURES_FOUND)
+        raise typer.Exit(shared.FAILURES_FOUND)
 
 
 def _show(mined: Mined) -> None:
@@ -85,9 +69,9 @@ def _show(mined: Mined) -> None:
 @app.command("accept")
 def accept(
     table: Path = typer.Argument(metavar="CSV", help="The mined.csv with `accepted` filled in."),
-    dictionary: Path = DICTIONARY,
-    json_target: Path | None = JSON,
-    overwrite: bool = OVERWRITE,
+    dictionary: Path = shared.DICTIONARY,
+    json_target: Path | None = shared.JSON,
+    overwrite: bool = shared.OVERWRITE,
 ) -> None:
     """Add the accepted clips to a dictionary: from now on they are compared like all others. No training is needed.
 

@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from signspot.cli.console import print_json, progress_bars, warn
+from signspot.cli.console import print_json, print_table, progress_bars, warn
 from signspot.embedding.zoo import models_folder
 from signspot.errors import EnvironmentProblem, one_line
 
@@ -40,12 +37,8 @@ def list_command(json_target: Path | None = _JSON) -> None:
         records = [{"name": one.name, "what": one.what, "is_here": one.is_here} for one in models]
         print_json([record | {"path": path} for record, path in zip(records, paths, strict=True)])
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("model", "", "what it is"):
-        table.add_column(heading, overflow="fold")
-    for model in models:
-        table.add_row(*(Text(one_line(c)) for c in (model.name, "here" if model.is_here else "to fetch", model.what)))
-    Console(highlight=False).print(table)
+    rows = ((model.name, "here" if model.is_here else "to fetch", model.what) for model in models)
+    print_table(("model", "", "what it is"), rows)
 
 
 @app.command("import")

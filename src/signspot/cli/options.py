@@ -54,11 +54,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _options(kind: type) -> list[Parameter]:
-    own = get_type_hints(kind)
-    return [
-        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=own[option.name])
-        for option in fields(kind)
-    ]
+    own, alone = get_type_hints(kind), Parameter.KEYWORD_ONLY
+    return [Parameter(one.name, alone, default=one.default, annotation=own[one.name]) for one in fields(kind)]
 
 
 # Options that several commands share, and what every one of them does with JSON.
@@ -71,13 +68,8 @@ OPTIONAL_DICTIONARY = typer.Option(None, "--dictionary", "-d", help=f"{_CLIPS}."
 DICTIONARY_OR_LEARNED = typer.Option(
     None, "--dictionary", "-d", show_default=False, help=f"{_CLIPS} (default: the words that the model learned)."
 )
-MODEL = typer.Option(
-    "",
-    "--model",
-    "-m",
-    show_default=False,
-    help="A name of `signspot models list`, or a .safetensors file (default: landmark-v1, where landmarks can be had).",
-)
+_MODEL = "A name of `signspot models list`, or a .safetensors file (default: landmark-v1, where landmarks can be had)."
+MODEL = typer.Option("", "--model", "-m", show_default=False, help=_MODEL)
 BACKEND = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16.")
 DEVICE = typer.Option("cpu", "--device", help="cpu or cuda.")
 THRESHOLD = typer.Option(None, "--threshold", help="Lowest cosine that counts as alike (-1 to 1).")
@@ -94,18 +86,12 @@ VOCABULARY = typer.Option(
     help="ELAN .ecv or SignBank .csv: its ids go into the ELAN output. NAME is the vocabulary of an .ecv that holds "
     "several, by its CV_ID; not needed where the tiers of the ELAN file use one of them.",
 )
-BOX = typer.Option(
-    None,
-    "--box",
-    metavar="LEFT,TOP,RIGHT,BOTTOM",
-    help="Look only at the signer, in fractions or percent of the picture: 0.5,0,1,0.9 or 50%,0%,100%,90%.",
-)
+_BOX = "Look only at the signer, in fractions or percent of the picture: 0.5,0,1,0.9 or 50%,0%,100%,90%."
+BOX = typer.Option(None, "--box", metavar="LEFT,TOP,RIGHT,BOTTOM", help=_BOX)
 TRUST = typer.Option(False, "--trust", help="Decode in this process: faster, for videos you made yourself.")
-RIGHTS_CLEARED = typer.Option(
-    False,
-    "--rights-cleared",
-    help="Also cut clips out of videos whose rights say nothing about it; what they forbid stays forbidden.",
-)
+_CLEARED = "Also cut clips out of videos whose rights say nothing about it; what they forbid stays forbidden."
+RIGHTS_CLEARED = typer.Option(False, "--rights-cleared", help=_CLEARED)
+_ALARMS = "Instead of a threshold: the false alarms you accept per word and hour of video, e.g. 1/h."
 
 
 def _default_store(model: str) -> Path | None:
@@ -173,12 +159,7 @@ class SearchOptions(ReadingOptions):
     presence: float | None = typer.Option(
         None, "--presence", help="Instead of a threshold: the lowest probability (0 to 1) of a calibrated model."
     )
-    false_alarms: str | None = typer.Option(
-        None,
-        "--false-alarms",
-        metavar="N/h",
-        help="Instead of a threshold: the false alarms you accept per word and hour of video, e.g. 1/h.",
-    )
+    false_alarms: str | None = typer.Option(None, "--false-alarms", metavar="N/h", help=_ALARMS)
     calibration: Path | None = typer.Option(
         None, "--calibration", help="Of `signspot calibrate` (default: the one kept for the model)."
     )
@@ -269,12 +250,8 @@ class MatchOptions:
     )
 
     def on(self, options: SpotOptions) -> SpotOptions:
-        return replace(
-            options,
-            views=Views(mirror=self.mirror, rates=_numbers(self.rates)),
-            refine=not self.whole_windows,
-            quick=self.quick,
-        )
+        views = Views(mirror=self.mirror, rates=_numbers(self.rates))
+        return replace(options, views=views, refine=not self.whole_windows, quick=self.quick)
 
 
 def _file(kind: Output, text: str = "") -> Any:

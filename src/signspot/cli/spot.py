@@ -6,22 +6,9 @@ from pathlib import Path
 
 import typer
 
+from signspot.cli import options as shared
 from signspot.cli.console import Bars, print_answer, print_json, progress_bars, warn, warn_of
-from signspot.cli.options import (
-    FAILURES,
-    FAILURES_FOUND,
-    JOBS,
-    JSON,
-    OPTIONAL_DICTIONARY,
-    OVERWRITE,
-    STANDARD_OUTPUT,
-    VOCABULARY,
-    MatchOptions,
-    SearchOptions,
-    SpotFiles,
-    SubtitleTimes,
-    grouped,
-)
+from signspot.cli.options import MatchOptions, SearchOptions, SpotFiles, SubtitleTimes, grouped
 from signspot.errors import one_line
 from signspot.workflows.outputs import Outputs
 from signspot.workflows.spot import read_words
@@ -36,15 +23,15 @@ def spot(
     query: list[Path] | None = typer.Option(
         None, "--query", "-q", metavar="CLIP", help="A clip of a sign to look for; give it again for more of that sign."
     ),
-    dictionary: Path | None = OPTIONAL_DICTIONARY,
+    dictionary: Path | None = shared.OPTIONAL_DICTIONARY,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Search a word only where these mention it (without words: all they mention)."
     ),
-    vocabulary: str | None = VOCABULARY,
-    json_target: Path | None = JSON,
-    overwrite: bool = OVERWRITE,
-    failures: Path = FAILURES,
-    jobs: int = JOBS,
+    vocabulary: str | None = shared.VOCABULARY,
+    json_target: Path | None = shared.JSON,
+    overwrite: bool = shared.OVERWRITE,
+    failures: Path = shared.FAILURES,
+    jobs: int = shared.JOBS,
     *,
     times: SubtitleTimes,
     search: SearchOptions,
@@ -55,7 +42,7 @@ def spot(
 
     With a folder of videos, a table holds all of them, and every other output is a folder that gets one file per video.
     """
-    to_screen = json_target == STANDARD_OUTPUT
+    to_screen = json_target == shared.STANDARD_OUTPUT
     with progress_bars() as progress:
         request = SpotRequest(
             source=source, words=(*(words or ()), *(read_words(words_file) if words_file is not None else ())),
@@ -89,7 +76,7 @@ def _show_all(request: SpotRequest, progress: Bars, to_screen: bool) -> None:
             typer.echo(one_line(f"wrote {path}"))
     if failed:
         warn(f"{failed} of {total} videos failed: see {request.failures}")
-        raise typer.Exit(FAILURES_FOUND)
+        raise typer.Exit(shared.FAILURES_FOUND)
 
 
 def _show(outcome: Outcome, request: SpotRequest) -> None:

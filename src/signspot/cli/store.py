@@ -8,11 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from signspot.cli.console import progress_bars
+from signspot.cli.console import print_table, progress_bars
 from signspot.cli.options import FAILURES_FOUND, JSON, OVERWRITE, counted, give_json, refuse_json, say, warn_all
 from signspot.errors import InputError, one_line, readable_size
 from signspot.files.intake import is_folder
@@ -31,9 +28,8 @@ from signspot.workflows.store import (
     verify_store,
 )
 
-app = typer.Typer(
-    help="What is kept of recordings, so that it is computed only once.", no_args_is_help=True, rich_markup_mode=None
-)
+_HELP = "What is kept of recordings, so that it is computed only once."
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 _STORE = typer.Option(None, "--store", metavar="DIR", help="The folder (default: the cache).")
 _VIDEOS = typer.Argument(None, metavar="VIDEO", help="Files, or names of recordings whose files are gone.")
@@ -151,12 +147,9 @@ def _show_table(kept: Kept) -> None:
     tracks = recordings(kept)
     if not tracks:
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("recording", "sha256", "model", "kept", "size", "to know"):
-        table.add_column(heading, justify="right" if heading == "size" else "left", overflow="fold")
+    rows = []
     for track in tracks:
         remarks = "; ".join(filter(None, (track.remarks.partial, *track.remarks.warnings)))
         model, sha256 = kept.model(track.key.fingerprint), track.key.media_sha256[:SHORT]
-        cells = (track.video_id, sha256, model, in_words(track), readable_size(track.n_bytes), remarks)
-        table.add_row(*(Text(one_line(cell)) for cell in cells))
-    Console(highlight=False).print(table)
+        rows.append((track.video_id, sha256, model, in_words(track), readable_size(track.n_bytes), remarks))
+    print_table(("recording", "sha256", "model", "kept", "size", "to know"), rows)

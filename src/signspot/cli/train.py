@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Train models, and compare runs.", no_args_is_help=True, rich_markup_mode=None)
 
 _CONFIG = typer.Argument(metavar="CONFIG.toml", help="The options of the run; configs/ has those of the paper.")
+_TRUNK = "What made the vectors, to be kept in the result: a name or .safetensors file."
 _OUT = typer.Option(..., "--out", metavar="RUN", help="The folder of the run.")
 _SET = typer.Option([], "--set", metavar="KEY=VALUE", help="Change an option of the config; may be given again.")
 _RESUME = typer.Option(False, "--resume", help="Continue a run that was interrupted.")
@@ -109,12 +110,7 @@ def embedding_command(
     data: Path = typer.Option(..., "--data", metavar="DIR", help="Training material."),
     out: Path = _OUT,
     test: Path | None = typer.Option(None, "--test", metavar="DIR", help="Test material, scored after every epoch."),
-    trunk: Path | None = typer.Option(
-        None,
-        "--trunk",
-        metavar="MODEL",
-        help="What made the vectors, to be kept in the result: a name or .safetensors file.",
-    ),
+    trunk: Path | None = typer.Option(None, "--trunk", metavar="MODEL", help=_TRUNK),
     changes: list[str] = _SET,
     resume: bool = _RESUME,
     overwrite: bool = _OVERWRITE,

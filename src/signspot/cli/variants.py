@@ -10,21 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from signspot.cli import options as shared
 from signspot.cli.console import progress_bars
-from signspot.cli.options import (
-    DICTIONARY,
-    FAILURES_FOUND,
-    JSON,
-    OVERWRITE,
-    RIGHTS_CLEARED,
-    SearchOptions,
-    counted,
-    give_json,
-    grouped,
-    refuse_json,
-    say,
-    warn_all,
-)
+from signspot.cli.options import SearchOptions, counted, give_json, grouped, refuse_json, say, warn_all
 from signspot.errors import one_line
 from signspot.workflows.variants import (
     GROUPS,
@@ -44,7 +32,7 @@ _ONLY_CANDIDATES = "check each one: on synthetic data two of three candidates ar
 def variants(
     source: Path = typer.Argument(metavar="VIDEO", help="A video, or a folder or list of videos."),
     word: str = typer.Argument(metavar="WORD", help="The word whose variants are told apart."),
-    dictionary: Path = DICTIONARY,
+    dictionary: Path = shared.DICTIONARY,
     out: Path | None = typer.Option(None, "--out", metavar="DIR", help="Tables, curves, clips, in a new folder."),
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Of a single video: where it mentions the word, new variants are looked for."
@@ -53,9 +41,9 @@ def variants(
         None, "--alike", min=-1, max=1, help="Least mean cosine within a candidate for a new variant."
     ),
     fewest: int = typer.Option(2, "--fewest", min=2, help="Least occurrences of a candidate."),
-    rights_cleared: bool = RIGHTS_CLEARED,
-    json_target: Path | None = JSON,
-    overwrite: bool = OVERWRITE,
+    rights_cleared: bool = shared.RIGHTS_CLEARED,
+    json_target: Path | None = shared.JSON,
+    overwrite: bool = shared.OVERWRITE,
     *,
     search: SearchOptions,
 ) -> None:
@@ -81,7 +69,7 @@ def variants(
         for path in written:
             say(f"wrote {path}")
     if report.failures:
-        raise typer.Exit(FAILURES_FOUND)
+        raise typer.Exit(shared.FAILURES_FOUND)
 
 
 def _show(report: VariantReport) -> None:

@@ -9,11 +9,8 @@ import typer
 
 from signspot.cli.console import print_json, progress_bars
 
-app = typer.Typer(
-    help="Make a signing world whose truth is known: synthetic, for trying, testing and comparing.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+_HELP = "Make a signing world whose truth is known: synthetic, for trying, testing and comparing."
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
 
 _PRESET = typer.Option("demo", "--preset", help="demo (minutes), small (about an hour), paper (joints only).")
 _SEED = typer.Option(0, "--seed", min=0, help="Another seed is another world.")

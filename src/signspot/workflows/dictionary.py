@@ -122,9 +122,8 @@ class _Run:
     without_clip: list[Entry] = field(default_factory=list)
     duplicates: list[Duplicate] = field(default_factory=list)
     read_before: int = 0
-    read: Iterator[Finished[Entry, _ReadClip]] = field(
-        default_factory=lambda: iter(())
-    )  # of the entries of `unread`, in their order
+    # Of the entries of `unread`, in their order.
+    read: Iterator[Finished[Entry, _ReadClip]] = field(default_factory=lambda: iter(()))
     _unread: set[str] = field(default_factory=set)  # ids of entries that `read` will come to
     _sha256: dict[Path, str] = field(default_factory=dict)
     _by_content: dict[str, list[Entry]] = field(default_factory=dict)

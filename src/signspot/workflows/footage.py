@@ -210,11 +210,9 @@ def gather_evidence(occurrences: Sequence[Occurrence], options: EvidenceOptions)
 
 def write_evidence_sheet(evidence: Sequence[Evidence], path: Path, titles: Sequence[str], *, overwrite: bool) -> bool:
     """A picture with a row for each of the first findings that may be shown; False if there is none."""
-    rows = [SheetRow(title, one.pictures) for one, title in zip(evidence, titles, strict=True) if one.pictures][
-        :MOST_ROWS
-    ]
+    rows = [SheetRow(title, one.pictures) for one, title in zip(evidence, titles, strict=True) if one.pictures]
     if rows:
-        write_picture(contact_sheet(rows), path, overwrite=overwrite)
+        write_picture(contact_sheet(rows[:MOST_ROWS]), path, overwrite=overwrite)
     return bool(rows)
 
 

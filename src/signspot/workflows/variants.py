@@ -117,11 +117,6 @@ def _signer_of(use: VariantUse) -> str:
     return use.occurrence.episode.signer or "(not known)"
 
 
-def _region_of(use: VariantUse) -> str:
-    """The region that the dictionary gives for the form: nothing is known about the signer's own."""
-    return use.region or "(not said)"
-
-
 def _minute_of(use: VariantUse) -> str:
     return f"minute {use.spotting.span_ms.start // 60_000:04}"
 
@@ -129,7 +124,7 @@ def _minute_of(use: VariantUse) -> str:
 GROUPS: Mapping[str, Callable[[VariantUse], str]] = {
     "video": _video_of,
     "signer": _signer_of,
-    "region": _region_of,
+    "region": lambda use: use.region or "(not said)",  # of the form: nothing is known about the signer's own
     "time": _minute_of,
 }
 
