@@ -10,7 +10,7 @@ import typer
 
 from signspot.cli.console import progress_bars, warn
 from signspot.cli.options import BOX, FAILURES, FAILURES_FOUND, JOBS, STRIDE, ReadingOptions, grouped, warn_all
-from signspot.errors import one_line
+from signspot.errors import InputError, one_line
 from signspot.stores.features import usable_store_folder
 from signspot.workflows.embed import EmbedRequest, embed_files
 
@@ -26,6 +26,8 @@ def embed(
     how: ReadingOptions,
 ) -> None:
     """Compute and keep the vectors of every window. Run again after an interruption: what is done stays done."""
+    if how.no_store:
+        raise InputError("--no-store", "embed is there to fill a store", "leave it out, or name a folder with --store")
     failed = total = 0
     with progress_bars() as progress:
         reading = replace(how, no_store=True).reading(progress, box=box, stride=stride)
