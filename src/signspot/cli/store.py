@@ -152,4 +152,4 @@ def _show_table(kept: Kept) -> None:
         remarks = "; ".join(filter(None, (track.remarks.partial, *track.remarks.warnings)))
         model, sha256 = kept.model(track.key.fingerprint), track.key.media_sha256[:SHORT]
         rows.append((track.video_id, sha256, model, in_words(track), readable_size(track.n_bytes), remarks))
-    print_table(("recording", "sha256", "model", "kept", "size", "to know"), rows)
+    print_table(("recording", "sha256", "model", "kept", "size", "notes"), rows)
