@@ -174,10 +174,10 @@ def test_clips_for_a_trunk_are_of_its_words_alone(world: World) -> None:
     data = world_trunk_data(world, words, config, untold)
     annotated = [a for name in world.episodes("train") for a in world.perform_episode(name).annotations]
     assert data.continuous is not None and data.dictionary is not None
-    labels = [words.words[data.continuous.label(i)] for i in range(len(data.continuous))]
+    labels = [words.words[place.label] for place in data.continuous.places]
     assert labels == [a.word for a in annotated if a.word in words]
     entries = [entry for entry in world.dictionary_entries() if entry.word in words]
-    assert [data.dictionary.name(i) for i in range(len(data.dictionary))] == [entry.entry_id for entry in entries]
+    assert [place.name for place in data.dictionary.places] == [entry.entry_id for entry in entries]
 
 
 def test_a_clip_lies_in_the_frames_before_its_annotation(world: World) -> None:

@@ -321,7 +321,7 @@ def test_every_one_of_200_flipped_bits_is_detected(tmp_path: Path) -> None:
             damaged[rng.randrange(len(sound))] ^= 1 << rng.randrange(8)
             path.write_bytes(damaged)
             (problem,) = store.verify()
-            assert (problem.where, problem.what) == (path, "does not have the checksum it was written with")
+            assert (problem.where, problem.what) == (str(path), "does not have the checksum it was written with")
         path.write_bytes(sound)
         assert store.verify() == ()
 
