@@ -368,3 +368,14 @@ def test_two_dictionaries_of_one_language_have_no_false_friends(toy_world: ToyWo
     (tmp_path / "dictionary.csv").write_text("word,file,language\ntree,t.mp4,bfi\n")
     with pytest.raises(InputError, match="both dictionaries hold signs of the language 'bfi'"):
         compare_dictionaries(FriendsRequest(first=tmp_path, second=tmp_path))
+
+
+def test_the_only_video_must_be_readable_and_one_of_many_need_not(toy_world: ToyWorld, tmp_path: Path) -> None:
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    (folder / "broken.mp4").write_bytes(b"no video")
+    with pytest.raises(VideoError, match=r"broken\.mp4"):
+        find_variants(asked(folder / "broken.mp4", toy_world.dictionary))
+    shutil.copy(toy_world.broadcast, folder / "sound.mp4")
+    report = find_variants(asked(folder, toy_world.dictionary))
+    assert [failed.item.video.name for failed in report.failures] == ["broken.mp4"] and report.uses

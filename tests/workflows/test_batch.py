@@ -172,3 +172,25 @@ def test_a_file_of_somebody_else_is_never_replaced(tmp_path: Path, content: str)
         failures.refuse_foreign()
     failures.write([], set())
     assert failures.path.read_text(errors="surrogateescape") == content
+
+
+def test_what_failed_is_listed_at_the_end_and_when_the_user_interrupts(tmp_path: Path) -> None:
+    def interrupted(number: int) -> tuple[int, int]:
+        if number == 4:
+            raise KeyboardInterrupt
+        return halved(number)
+
+    whole, partly = FailureList(tmp_path / "whole.jsonl"), FailureList(tmp_path / "partly.jsonl")
+    assert [one.item for one in whole.watch(each(range(6), halved, media), media)] == list(range(6))
+    with pytest.raises(KeyboardInterrupt):
+        list(partly.watch(each(range(6), interrupted, media), media))
+    listed = [[json.loads(line)["video"] for line in one.path.read_text().splitlines()] for one in (whole, partly)]
+    assert listed == [["1.mp4", "3.mp4", "5.mp4"], ["1.mp4", "3.mp4"]]
+
+
+def test_several_processes_report_how_many_items_are_done() -> None:
+    seen: list[tuple[float, float | None]] = []
+    list(each(range(3), halved, media, Engine(2, start), lambda done, total: seen.append((done, total))))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+    list(each(range(3), halved, media, report=lambda done, total: seen.append((done, total))))
+    assert len(seen) == 3  # alone, the work itself reports

@@ -14,14 +14,14 @@ from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.tracks import EntryVectors, FloatArray
 from signspot.domain.words import Word
 from signspot.embedding.model import Embeds, Model, Reading, Views
-from signspot.embedding.pictures import STORED_KIND
+from signspot.embedding.pictures import STORED_KIND, stored_features
 from signspot.errors import DictionaryError, InputError, Notice, SignspotError, VideoError, notify_left_out
 from signspot.formats.pose import landmarks_beside
 from signspot.media.reader import shared_decoding
 from signspot.media.video import media_sha256
 from signspot.spotting.friends import Gallery
 from signspot.spotting.search import Query
-from signspot.stores.dictionary import read_dictionary, read_entry_features
+from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import EntryKey, FeatureStore
 
 LEFT_OUT = "left out of the dictionary"
@@ -38,10 +38,10 @@ class EmbeddedEntries:
 
     @property
     def stored(self) -> tuple[Notice, ...]:
-        folders = sorted({entry.features.parent for entry in self.entries if entry.video is None and entry.features})
-        makers = {folder: read_entry_features(folder).kinds[STORED_KIND].made_by for folder in folders}
+        files = sorted({entry.features for entry in self.entries if entry.video is None and entry.features})
+        makers = {file: stored_features(file).kinds[STORED_KIND].made_by for file in files}
         used = "stored vectors are used ({}); they fit only the trunk that made them"
-        return tuple(Notice(folder.name, used.format(by), severity="note") for folder, by in makers.items())
+        return tuple(Notice(file.parent.name, used.format(by), severity="note") for file, by in makers.items())
 
     def notify(self, reading: Reading) -> None:
         for notice in (*self.stored, *(Notice(LEFT_OUT, str(error)) for _, error in self.failures)):

@@ -67,7 +67,8 @@ class Views:
 
     def __post_init__(self) -> None:
         if any(not 0.25 <= rate <= 4 for rate in self.rates):
-            raise InputError("rates", f"{min(self.rates):g} to {max(self.rates):g}", "give speeds from 0.25 to 4")
+            given = ", ".join(f"{rate:g}" for rate in self.rates)
+            raise InputError("rates", f"{given}: out of range", "give speeds from 0.25 to 4")
 
     def __len__(self) -> int:
         return (1 + self.mirror) * len({1.0, *self.rates})

@@ -98,10 +98,11 @@ class PictureModel:
 
     def track(self, episode: Episode, reading: Reading, near: FloatArray | None = None) -> VideoTrack:
         """Vectors of the trunk are kept: another head over the same trunk then costs seconds."""
+        sha256 = self._sha256(episode)
         with reading.opened_store() as store:
-            if near is not None and not self._is_stored(episode, reading, store):
-                return self._quick_track(episode, near, reading)
-            read = self._kept(episode, reading, store)
+            if near is not None and not self._is_stored(episode, sha256, reading, store):
+                return self._quick_track(episode, sha256, near, reading)
+            read = self._kept(episode, sha256, reading, store)
         return replace(read, track=self._after_head(read.track))
 
     def entry(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
@@ -152,10 +153,13 @@ class PictureModel:
         refuse_landmark_file(entry.video, self.name)
         return _means(_entry_clips(entry, network.frame_shape, reading), network, views)
 
-    def _kept(self, episode: Episode, reading: Reading, store: FeatureStore | None) -> VideoTrack:
-        """The track that the store keeps: of the trunk where it can be had, else of the whole network."""
+    def _sha256(self, episode: Episode) -> str:
         refuse_landmark_file(episode.video, self.name)
-        sha256, box, made = media_sha256(episode.video), self._box(episode, reading), self._made()
+        return media_sha256(episode.video)
+
+    def _kept(self, episode: Episode, sha256: str, reading: Reading, store: FeatureStore | None) -> VideoTrack:
+        """The track that the store keeps: of the trunk where it can be had, else of the whole network."""
+        box, made = self._box(episode, reading), self._made()
         filed = replace(made, fingerprint=filed_under(made.fingerprint, box))
         known = store.find(sha256, filed.fingerprint, reading.stride) if store is not None else None
         track = store.open_track(sha256, filed.fingerprint, reading.stride) if store is not None else None
@@ -181,9 +185,9 @@ class PictureModel:
     def _box(self, recording: Episode | Entry, reading: Reading) -> SignerBox | None:
         return _seen_box(recording, self.network.frame_shape, reading.box)
 
-    def _is_stored(self, episode: Episode, reading: Reading, store: FeatureStore | None) -> bool:
+    def _is_stored(self, episode: Episode, sha256: str, reading: Reading, store: FeatureStore | None) -> bool:
         filed = filed_under(self._made().fingerprint, self._box(episode, reading))
-        return store is not None and store.find(media_sha256(episode.video), filed, reading.stride) is not None
+        return store is not None and store.find(sha256, filed, reading.stride) is not None
 
     def _after_head(self, track: EmbeddingTrack) -> EmbeddingTrack:
         if track.unit_rows:
@@ -193,12 +197,11 @@ class PictureModel:
                 rows.append(self.network.head_vectors(block.astype(np.float32)))
             return replace(track, vectors=rows.mapped(), fingerprint=self.fingerprint, unit_rows=True)
 
-    def _quick_track(self, episode: Episode, near: FloatArray, reading: Reading) -> VideoTrack:
+    def _quick_track(self, episode: Episode, sha256: str, near: FloatArray, reading: Reading) -> VideoTrack:
         """For somebody who waits: it is never kept, and says so."""
-        refuse_landmark_file(episode.video, self.name)
         found = embed_near(episode, self.network, near, reading, progress=_in_windows(episode, reading))
         remarks = Remarks(found.report.partial, (QUICK_LOOK, *found.report.warnings))
-        return VideoTrack(found.track, media_sha256(episode.video), remarks, "", box=self._box(episode, reading))
+        return VideoTrack(found.track, sha256, remarks, "", box=self._box(episode, reading))
 
 
 class _PictureTrunk:
@@ -211,7 +214,7 @@ class _PictureTrunk:
     def track(self, episode: Episode, reading: Reading) -> VideoTrack:
         """Half-precision rows, as they lie on the disk."""
         with reading.opened_store() as store:
-            return self._model._kept(episode, reading, store)
+            return self._model._kept(episode, self._model._sha256(episode), reading, store)
 
     def entry(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
         """Means over clips, rounded as tracks are."""
@@ -329,10 +332,15 @@ def _means(clips: Pixels, network: ClipNetwork, views: Views) -> FloatArray:
 def _stored_vector(entry: Entry) -> FloatArray:
     file, found = entry.features, None
     if file is not None and file.is_file():
-        found = _features(file.parent, file.stat().st_mtime_ns).vector(STORED_KIND, entry.entry_id)
+        found = stored_features(file).vector(STORED_KIND, entry.entry_id)
     if found is None:
         raise VideoError(entry.entry_id, "has neither a clip nor a stored vector", "add the clip or remove it")
     return found
+
+
+def stored_features(file: Path) -> EntryFeatures:
+    """The vectors that came with a dictionary, which may be large: read once, and again if the file changes."""
+    return _features(file.parent, file.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=2)

@@ -18,6 +18,7 @@ from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from signspot.domain.time import MediaProgress
 from signspot.errors import EnvironmentProblem, InputError, OutputExists, SignspotError, trouble_of
 from signspot.files.atomic import atomic_output
 from signspot.interrupts import at_interruption, end_at_once, undisturbed
@@ -59,22 +60,30 @@ def each(
     work: Work[_Item, _Result],
     media: Callable[[_Item], Path],
     engine: Engine[_Item, _Result] | None = None,
+    report: MediaProgress | None = None,
 ) -> Iterator[Finished[_Item, _Result]]:
-    """Work on every item and give the outcomes in their order; trouble of the machine, such as a full disk, ends it."""
+    """Work on every item and give the outcomes in their order; trouble of the machine, such as a full disk, ends it.
+
+    Work in this process reports its own progress; of several processes, `report` gets how many items are done.
+    """
     if engine is None or engine.start is None or min(engine.jobs, len(items)) <= 1:
         for item in items:
             yield _attempted(work, item, media(item))
         return
     with _pool(engine.start, min(engine.jobs, len(items))) as pool:
         running: deque[Future[Finished[_Item, _Result]]] = deque()
-        waiting = iter(items)
+        waiting, done = iter(items), 0
         try:
             while True:
                 for item in islice(waiting, _AHEAD * engine.jobs - len(running)):
                     running.append(pool.submit(_in_worker, item, media(item)))
                 if not running:
                     return
-                yield running.popleft().result()
+                outcome = running.popleft().result()
+                done += 1
+                if report is not None:
+                    report(done, len(items))
+                yield outcome
         except BrokenProcessPool as error:
             what = "one of the processes ended unexpectedly, perhaps for lack of memory"
             raise EnvironmentProblem("--jobs", what, "run the same command again with fewer") from error
@@ -186,6 +195,20 @@ class FailureList:
         """The list is replaced by the next run, but only if a run wrote it."""
         if self.path.exists() and not self._videos():
             raise OutputExists(self.path, "exists and is not a list of failures", "name another file with --failures")
+
+    def watch(
+        self, outcomes: Iterator[Finished[_Item, _Result]], media: Callable[[_Item], Path]
+    ) -> Iterator[Finished[_Item, _Result]]:
+        """The same outcomes; what failed is written at the end, or when the user interrupts."""
+        failed: list[tuple[Path, SignspotError]] = []
+        seen: set[str] = set()
+        with at_interruption(lambda: self.write(failed, seen)):
+            for outcome in outcomes:
+                seen.add(str(media(outcome.item)))
+                if outcome.failure is not None:
+                    failed.append((media(outcome.item), outcome.failure))
+                yield outcome
+        self.write(failed, seen)
 
     def write(self, failed: Sequence[tuple[Path, SignspotError]], searched: set[str]) -> None:
         """Write what failed; if nothing did, remove an older list, unless other videos are in it."""

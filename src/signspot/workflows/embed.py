@@ -58,16 +58,14 @@ def _outcomes(
 ) -> Iterator[Finished[Episode, EmbeddedVideo]]:
     choice, reading = replace(request.model, name=opened.name), opened.reading.quiet()
     engine = Engine(request.jobs, partial(_start, choice, reading))
-    failed, done = [], 0
+    report = partial(request.reading.progress, "embedding videos")
+    outcomes = each(episodes, _work(opened), _video, engine, report)
+    done: list[Episode] = []
     kept = f"what was computed is kept in {reading.store} and is not computed again"
     with at_interruption(lambda: kept if done and request.jobs > 1 else ""):  # alone, the store says so itself
-        for done, outcome in enumerate(each(episodes, _work(opened), _video, engine), start=1):
-            if request.jobs > 1:
-                request.reading.progress("embedding videos", done, len(episodes))
-            if outcome.failure is not None:
-                failed.append((outcome.item.video, outcome.failure))
+        for outcome in FailureList(request.failures).watch(outcomes, _video):
+            done.append(outcome.item)
             yield outcome
-    FailureList(request.failures).write(failed, {str(episode.video) for episode in episodes})
 
 
 def _start(choice: ModelChoice, reading: Reading) -> Work[Episode, EmbeddedVideo]:

@@ -19,7 +19,7 @@ from signspot.embedding.entries import opened_dictionary
 from signspot.embedding.model import Model, Reading
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.embedding.zoo import ModelChoice, calibration_for, open_model
-from signspot.errors import FormatError, InputError, Notice, SignspotError, VideoError, notify_left_out, trouble_of
+from signspot.errors import FormatError, InputError, Notice, VideoError, notify_left_out
 from signspot.figures.sheets import SheetRow, contact_sheet, skeletons
 from signspot.files.atomic import safe_name
 from signspot.formats.pose import POSE_SUFFIX, read_pose
@@ -30,6 +30,7 @@ from signspot.spotting.peaks import Occurrence, occurrence
 from signspot.spotting.search import Query, attributed
 from signspot.stores.corpus import read_corpus
 from signspot.text.subtitles import read_subtitles
+from signspot.workflows.batch import Finished, each
 from signspot.workflows.spot import SpotOptions, answered, mentions_of, prepare
 
 
@@ -64,14 +65,6 @@ class SearchedVideo:
 
 
 @dataclass(frozen=True, slots=True)
-class FailedVideo:
-    """A video that could not be searched."""
-
-    episode: Episode
-    failure: SignspotError
-
-
-@dataclass(frozen=True, slots=True)
 class FootageSearch:
     """A request with everything looked up that all videos share."""
 
@@ -99,19 +92,15 @@ def prepare_search(request: FootageRequest) -> FootageSearch:
     return FootageSearch(episodes, prepare([request.word], dictionary, opened.model, options), opened.model, options)
 
 
-def search_footage(prepared: FootageSearch) -> Iterator[SearchedVideo | FailedVideo]:
+def search_footage(prepared: FootageSearch) -> Iterator[Finished[Episode, SearchedVideo]]:
     """Every video, one after the other; one that cannot be read is an outcome too, unless it is the only one."""
-    for episode in prepared.episodes:
-        try:
-            searched = _searched(episode, prepared)
-        except (SignspotError, ValueError) as error:
-            if len(prepared.episodes) == 1:
-                raise
-            yield FailedVideo(episode, trouble_of(episode.video, error))
-        else:
-            for text in filter(None, (*searched.found.warnings, searched.found.partial)):
-                prepared.options.reading.notify(Notice(episode.video_id, text))
-            yield searched
+    for one in each(prepared.episodes, partial(_searched, prepared), lambda episode: episode.video):
+        if one.failure is not None and len(prepared.episodes) == 1:
+            raise one.failure
+        if one.result is not None:
+            for text in filter(None, (*one.result.found.warnings, one.result.found.partial)):
+                prepared.options.reading.notify(Notice(one.item.video_id, text))
+        yield one
 
 
 def _episodes(request: FootageRequest) -> tuple[Episode, ...]:
@@ -127,7 +116,7 @@ def _episodes(request: FootageRequest) -> tuple[Episode, ...]:
     return found.episodes
 
 
-def _searched(episode: Episode, prepared: FootageSearch) -> SearchedVideo:
+def _searched(prepared: FootageSearch, episode: Episode) -> SearchedVideo:
     """Search the whole video, and name the subtitle of a finding that mentions the word within reach."""
     options, model, query = prepared.options, prepared.model, prepared.query
     read = model.track(episode, options.reading)

@@ -55,20 +55,14 @@ def landmark_files(request: LandmarkRequest) -> Iterator[Finished[Episode, Landm
     FailureList(request.failures).refuse_foreign()
     if request.out is not None:
         output_folder(request.out)
-    return _outcomes(episodes, request)
+    engine = Engine(request.jobs, partial(_work, replace(request, reading=request.reading.quiet())))
+    report = partial(request.reading.progress, "finding landmarks")
+    outcomes = each(episodes, _work(request), _video, engine, report)
+    return FailureList(request.failures).watch(outcomes, _video)
 
 
-def _outcomes(episodes: tuple[Episode, ...], request: LandmarkRequest) -> Iterator[Finished[Episode, Landmarked]]:
-    alone = replace(request, reading=request.reading.quiet())
-    failed = []
-    outcomes = each(episodes, _work(request), lambda one: one.video, Engine(request.jobs, partial(_work, alone)))
-    for number, outcome in enumerate(outcomes, start=1):
-        if request.jobs > 1:
-            request.reading.progress("finding landmarks", number, len(episodes))
-        if outcome.failure is not None:
-            failed.append((outcome.item.video, outcome.failure))
-        yield outcome
-    FailureList(request.failures).write(failed, {str(episode.video) for episode in episodes})
+def _video(episode: Episode) -> Path:
+    return episode.video
 
 
 def _work(request: LandmarkRequest) -> Work[Episode, Landmarked]:

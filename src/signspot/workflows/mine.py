@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path, PurePosixPath
 
-from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
+from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, Signer
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.domain.words import Word
@@ -20,10 +20,10 @@ from signspot.media.video import media_sha256
 from signspot.spotting.peaks import Occurrence
 from signspot.spotting.variants import Diversity, diverse
 from signspot.stores.dictionary import add_entries, manifest_of, read_dictionary
+from signspot.workflows.batch import Finished
 from signspot.workflows.footage import (
     Evidence,
     EvidenceOptions,
-    FailedVideo,
     FootageRequest,
     SearchedVideo,
     gather_evidence,
@@ -57,7 +57,7 @@ class Mined:
     examples: tuple[MinedExample, ...]
     n_found: int  # before the choice
     n_videos: int
-    failures: tuple[FailedVideo, ...]
+    failures: tuple[Finished[Episode, SearchedVideo], ...]
     written: tuple[Path, ...]
 
 
@@ -75,12 +75,12 @@ class Accepted:
 def mine(request: FootageRequest, options: MineOptions) -> Mined:
     prepared = prepare_search(request)
     found: list[Occurrence] = []
-    failures: list[FailedVideo] = []
+    failures: list[Finished[Episode, SearchedVideo]] = []
     for outcome in search_footage(prepared):
-        if isinstance(outcome, FailedVideo):
+        if outcome.result is None:
             failures.append(outcome)
             continue
-        found += _wanted(outcome, mentioned_only=options.mentioned_only)
+        found += _wanted(outcome.result, mentioned_only=options.mentioned_only)
     chosen = diverse(found, options.diversity)
     with new_folder(options.out, OWN_FILES, overwrite=options.overwrite) as folder:
         (folder / CLIPS).mkdir()

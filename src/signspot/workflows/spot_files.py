@@ -290,9 +290,8 @@ def _of_batch(episodes: tuple[Episode, ...], run: _Run) -> Iterator[Outcome]:
     request = dataclasses.replace(run.request, options=options)
     alone = dataclasses.replace(run, request=request, model=None, options=options)
     engine = Engine(run.request.jobs, partial(_in_worker, alone))
-    for number, one in enumerate(each(episodes, partial(_one_of_many, run), _video, engine), start=1):
-        if run.request.jobs > 1:
-            reading.progress("searching videos", number, len(episodes))
+    report = partial(reading.progress, "searching videos")
+    for one in each(episodes, partial(_one_of_many, run), _video, engine, report):
         yield one.result or Outcome(one.item.video, failure=one.failure)
 
 

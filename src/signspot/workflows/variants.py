@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.recordings import Variant
+from signspot.domain.recordings import Episode, Variant
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
 from signspot.domain.time import MillisSpan, clock
 from signspot.domain.tracks import EmbeddingTrack, FloatArray, unit
@@ -29,10 +29,10 @@ from signspot.spotting.variants import (
     variant_at,
 )
 from signspot.stores.spottings import spotting_record, write_spottings
+from signspot.workflows.batch import Finished
 from signspot.workflows.footage import (
     Evidence,
     EvidenceOptions,
-    FailedVideo,
     FootageRequest,
     FootageSearch,
     SearchedVideo,
@@ -94,7 +94,7 @@ class VariantReport:
     uses: tuple[VariantUse, ...]
     candidates: tuple[NewVariant, ...]
     answers: tuple[VideoAnswer, ...]  # with one column for each variant, for the curves
-    failures: tuple[FailedVideo, ...]
+    failures: tuple[Finished[Episode, SearchedVideo], ...]
     n_unexplained: int | None  # passages that mention the word in which no variant was found; None: no subtitles
 
     @property
@@ -132,12 +132,12 @@ GROUPS: Mapping[str, Callable[[VariantUse], str]] = {
 def find_variants(request: FootageRequest, options: VariantOptions = VariantOptions()) -> VariantReport:
     prepared = prepare_search(request)
     searched: list[SearchedVideo] = []
-    failures: list[FailedVideo] = []
+    failures: list[Finished[Episode, SearchedVideo]] = []
     for outcome in search_footage(prepared):
-        if isinstance(outcome, FailedVideo):
+        if outcome.result is None:
             failures.append(outcome)
         else:
-            searched.append(outcome)
+            searched.append(outcome.result)
     gaps = [gap for video in searched for gap in _unexplained(video, options)]
     has_subtitles = any(video.mentions is not None for video in searched)
     return VariantReport(
