@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from signspot.domain.tracks import FloatArray
-from signspot.evaluation.intervals import BootstrapOptions
+from signspot.evaluation.measures import BootstrapOptions
 from signspot.evaluation.protocol import Gallery, TestPassage, protocol_intervals, score_passages
 
 DIM = 256

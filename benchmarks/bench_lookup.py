@@ -21,10 +21,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, normalise
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import LandmarkTrack, SignerLandmarks, unit
-from signspot.domain.words import normalise
 from signspot.embedding.landmarks import LandmarkModel
 from signspot.embedding.model import Model
 from signspot.embedding.zoo import load_model

@@ -199,7 +199,7 @@ def test_module_keeps_to_its_place(path: Path) -> None:
         ("spotting/peaks.py", "from signspot import workflows", "spotting imports workflows"),
         ("formats/via.py", "import torch", "torch is used outside"),
         ("workflows/spot.py", "import subprocess", "subprocess is used outside"),
-        ("domain/words.py", "import lxml", "domain imports lxml"),
+        ("domain/recordings.py", "import lxml", "domain imports lxml"),
         ("models/head.py", "import pickle", "imports pickle"),
         ("embedding/pictures.py", "from .model import x", "relative import"),
         ("embedding/detector.py", "import mediapipe", "the optional mediapipe"),

@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from signspot.domain.recordings import Subtitle
+from signspot.domain.recordings import Subtitle, Word
 from signspot.domain.time import FRAME_MS, MillisSpan
 from signspot.domain.tracks import Pixels
-from signspot.domain.words import Word
 from signspot.formats.captions import write_subtitles
 from signspot.media.writer import VideoWriter
 

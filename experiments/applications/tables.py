@@ -9,7 +9,7 @@ import numpy.typing as npt
 from applications.world_vectors import BATCH, OTHER_WORLD, STEPS, WorldVectors
 from experiments.lib.paper_tables import Measured
 
-from signspot.evaluation.intervals import mean_interval
+from signspot.evaluation.measures import mean_interval
 
 
 def arguments() -> tuple[str, int]:

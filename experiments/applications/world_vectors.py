@@ -22,20 +22,18 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 
-from signspot.domain.recordings import Entry, Signer
+from signspot.domain.recordings import Entry, Signer, Word
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, WindowGrid
-from signspot.domain.words import Word
 from signspot.embedding.landmarks import window_at
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.learning.clips import ClipWindow
 from signspot.media.frames import random_clips
 from signspot.models.embedders import LandmarkEmbedder
 from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig, mirrored
-from signspot.world.broadcast import EpisodePerformance
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
 from signspot.world.settings import chance, preset_named
-from signspot.world.simulation import World
+from signspot.world.simulation import EpisodePerformance, World
 
 FOLDER = "SIGNSPOT_EXPERIMENTS"  # where finished runs are kept
 STEPS, BATCH, SCALE = 1000, 64, 16.0

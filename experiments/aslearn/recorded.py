@@ -12,9 +12,9 @@ from experiments.lib.data_sets import read_aslearn
 from experiments.lib.landmark_model import at_house_rate
 from PIL import Image
 
+from signspot.domain.recordings import Word
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack, Pixels, SignerLandmarks
-from signspot.domain.words import Word
 from signspot.embedding.landmarks import signing_span
 from signspot.figures.sheets import SheetRow, contact_sheet, skeletons
 from signspot.files.atomic import atomic_output

@@ -19,10 +19,10 @@ from experiments.lib.data_sets import Aslearn, SentenceWordScores, read_aslearn,
 from experiments.lib.landmark_model import at_house_rate, best_over_rates, multi_rate_windows, sign_window
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
+from signspot.domain.recordings import Word
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import Word
 from signspot.embedding.zoo import model_path
-from signspot.evaluation.intervals import Interval, mean_interval
+from signspot.evaluation.measures import Interval, mean_interval
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "landmark_model"))

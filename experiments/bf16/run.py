@@ -24,15 +24,15 @@ from torch import Tensor, nn
 from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, FrameShape, Ints, Pixels
 from signspot.embedding.zoo import model_path
+from signspot.evaluation.measures import ranks
 from signspot.evaluation.protocol import Gallery, ProtocolOptions, ProtocolScores, TestPassage, score_passages
-from signspot.evaluation.ranking import ranks
 from signspot.media.frames import cut_square, shape_frame
 from signspot.media.reader import VideoReader
 from signspot.models.backends import Program, TorchBackend
 from signspot.models.embedders import EmbedderSettings, VideoEmbedder, embedder_from_checkpoint
 from signspot.models.head import Head, HeadConfig
 from signspot.models.i3d import I3D, FoldedUnit
-from signspot.world.motion import Performance
+from signspot.world.people import Performance
 from signspot.world.render import Broadcast, Scene, Studio, render_frames
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World

@@ -9,7 +9,7 @@ import numpy as np
 from experiments.lib.data_sets import SignedSentence
 
 from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
-from signspot.evaluation.ranking import average_precision, class_means, ranks
+from signspot.evaluation.measures import average_precision, class_means, ranks
 
 SLACK = 1  # frames beside a word that count as found
 

@@ -20,8 +20,8 @@ import torch
 from experiments.lib.data_sets import SignedSentence, SignedWord
 from trajectories import Postures, Projection, changed, frames_of, token, windows
 
+from signspot.domain.recordings import Synonyms, Vocabulary, Word
 from signspot.domain.tracks import CLIP_LENGTH, Bools, FloatArray
-from signspot.domain.words import Synonyms, Vocabulary, Word
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head import TrainingData, make_setup, train_head
 from signspot.learning.material import Material, Passages

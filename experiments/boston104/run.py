@@ -24,7 +24,7 @@ from lessons import LOSSES, Loss, Schoolbook, embedded, learn
 from trajectories import Postures, Projection, centred, frames_of, token, whitened, windows, word_whitened
 
 from signspot.domain.tracks import FloatArray
-from signspot.evaluation.intervals import Interval, mean_interval
+from signspot.evaluation.measures import Interval, mean_interval
 
 SEEDS = (0, 1, 2, 3, 4)
 COLUMNS = ("localisation", "mAP, sentences of a word", "mAP, entries of a sentence", "gain, localisation", "gain, mAP")

@@ -23,7 +23,7 @@ from trajectories import Postures
 from signspot.domain.tracks import FloatArray
 from signspot.embedding.landmarks import LENGTHS, window_at, windows_around
 from signspot.embedding.zoo import model_path
-from signspot.evaluation.intervals import Interval, class_interval, mean_interval
+from signspot.evaluation.measures import Interval, class_interval, mean_interval
 from signspot.models.embedders import landmark_embedder_from_checkpoint
 
 DATA = Path(__file__).parents[3] / "shared/data"

@@ -16,10 +16,9 @@ from signspot.domain.recordings import Entry
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, EntryVectors, FloatArray, WindowGrid
 from signspot.media.frames import random_clips
-from signspot.world.broadcast import EpisodePerformance
 from signspot.world.measure import body_joints, windows
 from signspot.world.settings import chance
-from signspot.world.simulation import World
+from signspot.world.simulation import EpisodePerformance, World
 
 Told = Callable[[str], None]
 _COMPONENTS, _DIM = 300, 120

@@ -41,9 +41,8 @@ from signspot.workflows.calibrate import (
     searched_examples,
 )
 from signspot.workflows.spot import SpotOptions, mentions_of
-from signspot.world.broadcast import EpisodePerformance
 from signspot.world.settings import preset_named
-from signspot.world.simulation import World
+from signspot.world.simulation import EpisodePerformance, World
 
 HERE = Path(__file__).parent
 PICTURE = HERE.parents[1] / "docs" / "pictures" / "calibration.png"

@@ -21,15 +21,14 @@ import numpy as np
 import torch
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, world_name, write_results
 
-from signspot.domain.recordings import Episode
+from signspot.domain.recordings import Episode, Word
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Floats, WindowGrid
-from signspot.domain.words import Word
 from signspot.embedding.model import Reading
 from signspot.embedding.pictures import Extraction, PictureModel, embed_near, embed_video, nearest_of, starts_near
 from signspot.embedding.zoo import model_path
-from signspot.evaluation.intervals import Interval, mean_interval, ratio_interval
 from signspot.evaluation.localisation import Footage, is_near, spotting_benchmark
+from signspot.evaluation.measures import Interval, mean_interval, ratio_interval
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.models.embedders import VideoEmbedder, embedder_from_checkpoint
 from signspot.spotting.peaks import find_peaks

@@ -19,10 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the experiments share thei
 from applications.world_vectors import FOLDER
 from experiments.lib.forms import SHIPPED, FormJudge, as_right_handers, fit_judge, form_row, write_judge
 
-from signspot.domain.recordings import Entry, Signer
+from signspot.domain.recordings import Entry, Signer, Word
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack
-from signspot.domain.words import Word
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.media.trim import trim_by_landmarks
 from signspot.spotting.friends import Gallery

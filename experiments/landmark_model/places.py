@@ -27,8 +27,8 @@ from experiments.lib.landmark_model import (
 )
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
+from signspot.domain.recordings import Vocabulary
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import Vocabulary
 from signspot.embedding.landmarks import Rates, sign_span, window_at
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.landmarks import LandmarkChange

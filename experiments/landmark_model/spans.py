@@ -26,7 +26,7 @@ from experiments.lib.landmark_model import (
 )
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Vocabulary
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import (
@@ -37,7 +37,6 @@ from signspot.domain.tracks import (
     SimilarityTrack,
     WindowGrid,
 )
-from signspot.domain.words import Vocabulary
 from signspot.embedding.landmarks import RateRows
 from signspot.embedding.zoo import model_path
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint

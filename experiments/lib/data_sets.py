@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.recordings import Word, normalise
 from signspot.domain.time import FRAME_RATE, FrameSpan
 from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats, in_picture_heights
-from signspot.domain.words import Word, normalise
 from signspot.errors import FormatError, InputError
-from signspot.evaluation.ranking import Scores, average_precision, ranks
+from signspot.evaluation.measures import Scores, average_precision, ranks
 from signspot.files.tables import Fields, Record, csv_records
 
 NATIVE_RATE = 30  # frames a second of the recordings

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.recordings import Dictionary, Entry, Word
 from signspot.domain.time import FrameSpan, silent
 from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats, Ints, in_picture_heights
-from signspot.domain.words import Word
-from signspot.embedding.entries import LEFT_OUT
 from signspot.embedding.landmarks import landmark_file_of, landmarks_of
 from signspot.embedding.model import Reading
+from signspot.embedding.zoo import LEFT_OUT
 from signspot.errors import DictionaryError, FormatError, VideoError
 from signspot.evaluation.calibration import Logistic, fit_logistic
 from signspot.files.arrays import Arrays, ArraysKind, load_arrays, save_arrays

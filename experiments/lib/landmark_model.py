@@ -24,10 +24,9 @@ import torch.nn.functional as F
 from experiments.lib.data_sets import LandmarkClip, read_asl30, read_wlasl300
 from torch import Tensor, nn
 
-from signspot.domain.recordings import Entry, Signer
+from signspot.domain.recordings import Entry, Signer, Vocabulary, Word
 from signspot.domain.time import FRAME_MS, FRAME_RATE, FrameSpan, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, X_PLACES, FloatArray, Floats, LandmarkTrack, WindowGrid
-from signspot.domain.words import Vocabulary, Word
 from signspot.embedding.landmarks import Rates, points_at, sign_span, signing_span, window_at, windows_around
 from signspot.media.trim import trim_by_landmarks
 from signspot.models.checkpoints import ModelCard, describe, load_checkpoint, networks_of, save_checkpoint, state_of

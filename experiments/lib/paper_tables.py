@@ -26,14 +26,12 @@ import numpy as np
 import numpy.typing as npt
 
 from signspot.cli.console import progress_bars
-from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.recordings import Dictionary, Entry, Synonyms, Vocabulary
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Floats, Ints, Vectors
-from signspot.domain.words import Synonyms, Vocabulary
 from signspot.errors import FormatError, InputError, SignspotError
-from signspot.evaluation.intervals import Interval, class_interval, mean_interval
+from signspot.evaluation.measures import Interval, class_interval, class_means, mean_interval
 from signspot.evaluation.protocol import ProtocolScores
-from signspot.evaluation.ranking import class_means
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.files.json import read_json, write_json
 from signspot.learning.clips import ClipPlace, RecordedClips
@@ -57,9 +55,8 @@ from signspot.models.checkpoints import HEAD, build_head, load_checkpoint
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.head import Head
 from signspot.text.synonyms import english_synonyms, shared_sign_synonyms
-from signspot.world.broadcast import EpisodePerformance
 from signspot.world.settings import chance, preset_named
-from signspot.world.simulation import World
+from signspot.world.simulation import EpisodePerformance, World
 
 Column = Literal["seen", "unseen"]  # are the test words among the training words (Paper 4.2)
 Sources = Literal["dictionary", "continuous", "both"]

@@ -32,9 +32,8 @@ from signspot.cli.console import progress_bars
 from signspot.domain.recordings import Annotation
 from signspot.files.atomic import make_folder
 from signspot.learning.material import Material, passage_columns, read_material, write_material
-from signspot.world.broadcast import EpisodePerformance
 from signspot.world.settings import preset_named
-from signspot.world.simulation import World
+from signspot.world.simulation import EpisodePerformance, World
 
 HOME = Path(__file__).resolve().parent
 MEASURES: tuple[Measure, ...] = ("mAP", "R@5")

@@ -33,7 +33,7 @@ from experiments.lib.paper_tables import (
     write_results,
 )
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.learning.head import score_head
 from signspot.learning.material import WordSplit, read_material
 from signspot.models.embedders import landmark_embedder_from_checkpoint

@@ -26,16 +26,14 @@ from experiments.lib.data_sets import (
 from experiments.lib.landmark_model import at_house_rate
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.recordings import Dictionary, Entry, Episode, Subtitle
+from signspot.domain.recordings import Dictionary, Entry, Episode, Subtitle, Word, normalise
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import FRAME_MS, MillisSpan, TimeAxis
 from signspot.domain.tracks import FloatArray, LandmarkTrack, SignerLandmarks
-from signspot.domain.words import Word, normalise
-from signspot.embedding.entries import embed_gallery
 from signspot.embedding.model import LANDMARK_MODEL, Model, Reading
-from signspot.embedding.zoo import load_model
+from signspot.embedding.zoo import embed_gallery, load_model
 from signspot.errors import MissingExtra
-from signspot.evaluation.intervals import Interval, mean_interval
+from signspot.evaluation.measures import Interval, mean_interval
 from signspot.formats.pose import write_pose
 from signspot.spotting.friends import Gallery
 from signspot.workflows.annotate import Mention, explained

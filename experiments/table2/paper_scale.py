@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from experiments.lib.paper_tables import PAPER, episode_passages, world_split, world_trunk_data
 
-from signspot.domain.words import Vocabulary
+from signspot.domain.recordings import Vocabulary
 from signspot.learning.config import EmbeddingConfig, read_config
 from signspot.learning.head import TrainingData, make_setup, new_head
 from signspot.learning.losses import step_generator

@@ -27,7 +27,7 @@ from world_trunk.train import Task, annotated, drawn
 
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
-from signspot.evaluation.intervals import Interval, class_interval, mean_interval
+from signspot.evaluation.measures import Interval, class_interval, mean_interval
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.files.json import read_json, write_json
 from signspot.learning.clips import RecordedClips

@@ -13,15 +13,14 @@ from applications.tables import arguments, conditions, share
 from applications.world_vectors import WorldVectors, world_vectors
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.results import Provenance
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, unit
-from signspot.domain.words import Word
 from signspot.spotting.peaks import spottings_of, window_near
 from signspot.spotting.search import similarity
 from signspot.spotting.variants import by_variant, clusters, recurring_windows, variant_at
-from signspot.world.broadcast import EpisodePerformance, SignedToken
+from signspot.world.simulation import EpisodePerformance, SignedToken
 
 THRESHOLDS = (0.4, 0.5, 0.6, 0.7)
 NEAR = 4  # frames: a finding belongs to a sign if its centre lies in it, or so close

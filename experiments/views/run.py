@@ -20,9 +20,9 @@ from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow,
 from joint_model import JointModel
 from run import kept_model
 
+from signspot.domain.recordings import Word
 from signspot.domain.time import FRAME_RATE
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, WindowGrid, unit
-from signspot.domain.words import Word
 from signspot.embedding.pictures import frames_at_rate
 from signspot.evaluation.localisation import is_near
 from signspot.media.frames import random_clips

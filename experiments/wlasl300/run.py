@@ -30,12 +30,12 @@ from experiments.lib.landmark_model import (
 )
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
+from signspot.domain.recordings import Vocabulary, Word
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import Vocabulary, Word
 from signspot.embedding.landmarks import Rates
 from signspot.embedding.zoo import model_path
-from signspot.evaluation.intervals import Interval, class_interval
+from signspot.evaluation.measures import Interval, class_interval
 from signspot.evaluation.protocol import (
     Gallery,
     ProtocolOptions,

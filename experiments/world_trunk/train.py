@@ -23,7 +23,7 @@ from signspot.learning.runs import RunFolder
 from signspot.learning.trunk import TrunkControls, TrunkData, train_trunk
 from signspot.media.frames import shape_frame
 from signspot.models.checkpoints import load_checkpoint, save_checkpoint
-from signspot.world.motion import Performance
+from signspot.world.people import Performance
 from signspot.world.render import Broadcast, Studio, render_frames
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World

@@ -14,11 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from signspot.domain.recordings import Dictionary, Entry, Subtitle
+    from signspot.domain.recordings import Dictionary, Entry, Subtitle, Word, normalise
     from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
     from signspot.domain.time import FrameSpan, MillisSpan, TimeAxis
     from signspot.domain.tracks import EmbeddingTrack, SimilarityTrack
-    from signspot.domain.words import Word, normalise
     from signspot.embedding.model import Model, Reading, Views
     from signspot.embedding.zoo import embed, load_model, open_dictionary
     from signspot.errors import InputError, SignspotError
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from signspot.stores.calibration import read_calibration
     from signspot.text.subtitles import read_subtitles
     from signspot.workflows.annotate import Annotated, annotate
-    from signspot.workflows.check import check_corpus, check_dictionary
+    from signspot.workflows.dictionary import check_corpus, check_dictionary
     from signspot.workflows.lookup import Lookup, LookupOptions, lookup
     from signspot.workflows.outputs import write_answer
     from signspot.workflows.spot import SpotOptions, spot
@@ -72,18 +71,17 @@ __all__ = [
 
 # Names are looked up when first used: the decoding process and the command line start in a fraction of a second.
 _HOMES = {
-    "domain.recordings": ("Dictionary", "Entry", "Subtitle"),
+    "domain.recordings": ("Dictionary", "Entry", "Subtitle", "Word", "normalise"),
     "domain.results": ("Spotting", "VideoAnswer", "WordAnswer"),
     "domain.time": ("FrameSpan", "MillisSpan", "TimeAxis"),
     "domain.tracks": ("EmbeddingTrack", "SimilarityTrack"),
-    "domain.words": ("Word", "normalise"),
     "evaluation.calibration": ("Calibration",),
     "stores.calibration": ("read_calibration",),
     "errors": ("InputError", "SignspotError"),
     "media.reader": ("VideoReader",),
     "text.subtitles": ("read_subtitles",),
     "workflows.annotate": ("Annotated", "annotate"),
-    "workflows.check": ("check_corpus", "check_dictionary"),
+    "workflows.dictionary": ("check_corpus", "check_dictionary"),
     "embedding.model": ("Model", "Reading", "Views"),
     "embedding.zoo": ("embed", "load_model", "open_dictionary"),
     "workflows.lookup": ("Lookup", "LookupOptions", "lookup"),

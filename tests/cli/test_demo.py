@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from signspot.cli import main
+from signspot.domain.recordings import Word
 from signspot.domain.time import MillisSpan
-from signspot.domain.words import Word
 from signspot.embedding.zoo import load_model
 from signspot.formats.elan.edit import read_eaf
 from signspot.learning.material import read_split

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from signspot.cli.variants import _show
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.workflows.variants import NewVariant, VariantReport
 
 

@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from signspot.domain.recordings import Annotation, Dictionary, Entry, Rights
-from signspot.domain.words import Word
+from signspot.domain.recordings import Annotation, Dictionary, Entry, Rights, Word
 
 TODAY = date(2026, 1, 1)
 

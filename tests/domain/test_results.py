@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from signspot.domain.recordings import Word
 from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer
 from signspot.domain.time import MillisSpan
-from signspot.domain.words import Word
 
 PROVENANCE = Provenance(media_sha256="ab", model="m", fingerprint="f", dictionary="d")
 

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from signspot.domain.recordings import Entry, Episode, SignerBox
+from signspot.domain.recordings import Entry, Episode, SignerBox, Word
 from signspot.domain.tracks import CLIP_LENGTH, WindowGrid, in_picture_heights
-from signspot.domain.words import Word
 from signspot.embedding.landmarks import LandmarkModel, landmarks_of
 from signspot.embedding.model import Reading, Views
 from signspot.formats.pose import read_pose, write_pose

@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.recordings import Dictionary, Entry, Word
 from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import POSE_NUMBERS, LandmarkTrack, SignerLandmarks
-from signspot.domain.words import Word
-from signspot.embedding.entries import embed_gallery
 from signspot.embedding.landmarks import HANDS_OUT, NO_HANDS, NOBODY, LandmarkModel, _doubts_of
 from signspot.embedding.model import Model, Reading
-from signspot.embedding.zoo import load_model
+from signspot.embedding.zoo import embed_gallery, load_model
 from signspot.errors import VideoError
 from signspot.formats.pose import read_pose, write_pose
 from signspot.models.embedders import LandmarkEmbedder

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Entry, Episode
+from signspot.domain.recordings import Entry, Episode, Word
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH, Pixels
-from signspot.domain.words import Word
 from signspot.embedding.model import Embeds, Model, Reading, Views, trunk_of
 from signspot.embedding.pictures import Clips, ColourModel, PictureModel, _MeanColour, embed_video
 from signspot.embedding.zoo import load_model

@@ -10,10 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Entry, Episode, SignerBox
+from signspot.domain.recordings import Entry, Episode, SignerBox, Word
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH, FrameShape, WindowGrid
-from signspot.domain.words import Word
 from signspot.embedding.model import Reading
 from signspot.embedding.pictures import (
     ClipNetwork,

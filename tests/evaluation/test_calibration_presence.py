@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from signspot.domain.recordings import Word
 from signspot.domain.tracks import Bools, Floats
-from signspot.domain.words import Word
 from signspot.errors import InputError
 from signspot.evaluation.calibration import (
     Calibration,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from signspot.errors import InputError
+from signspot.evaluation.measures import average_precision
 from signspot.evaluation.protocol import ProtocolOptions, ProtocolScores, _margins, choose_cases, score_passages
-from signspot.evaluation.ranking import average_precision
 from tests.evaluation.embedded import random_gallery, random_passages
 
 GALLERY_WORDS = np.repeat(np.arange(10), 3)

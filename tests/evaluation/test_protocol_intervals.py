@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from signspot.evaluation.intervals import BootstrapOptions
+from signspot.evaluation.measures import BootstrapOptions
 from signspot.evaluation.protocol import protocol_intervals, score_passages
 from tests.evaluation.embedded import random_gallery, random_passages, true_passages
 

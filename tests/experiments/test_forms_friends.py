@@ -29,9 +29,8 @@ from experiments.lib.forms import (
 )
 from safetensors.numpy import load_file, save_file
 
-from signspot.domain.recordings import Entry, Signer
+from signspot.domain.recordings import Entry, Signer, normalise
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import normalise
 from signspot.errors import FormatError
 from signspot.spotting.friends import Gallery, Relation
 

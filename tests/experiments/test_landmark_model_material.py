@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from experiments.lib.landmark_model import Fold, RealSign, RealSigning, RecordedSign, draw_fold
 
+from signspot.domain.recordings import Word
 from signspot.domain.time import FrameSpan
-from signspot.domain.words import Word
 
 
 def real(word: str, signer: str, split: str = "", is_repeat: bool = False) -> RealSign:

@@ -18,8 +18,8 @@ from experiments.lib.landmark_model import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from signspot.domain.recordings import Word
 from signspot.domain.time import FrameSpan
-from signspot.domain.words import Word
 
 
 def sign(number: int, n_frames: int = 30, span: FrameSpan = FrameSpan(5, 25)) -> RecordedSign:

@@ -23,8 +23,8 @@ from experiments.lib.landmark_model import (
     word_cosines,
 )
 
+from signspot.domain.recordings import Word
 from signspot.domain.time import FrameSpan
-from signspot.domain.words import Word
 from signspot.embedding.landmarks import window_at
 from signspot.models.embedders import LandmarkEmbedder
 from tests.models.signing import signing

@@ -15,8 +15,8 @@ from experiments.lib.paper_tables import (
     world_trunk_data,
 )
 
+from signspot.domain.recordings import Vocabulary
 from signspot.domain.tracks import CLIP_LENGTH
-from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
 from signspot.learning.config import TrunkRunConfig
 from signspot.learning.material import Material, read_material, read_synonyms

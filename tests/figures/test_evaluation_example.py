@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.results import WordAnswer
 from signspot.domain.time import FRAME_MS, MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
-from signspot.domain.words import Word
 from signspot.figures.evaluation import Example, Panel, example_png
 
 RED = np.full((48, 288, 3), (250, 0, 0), np.uint8)

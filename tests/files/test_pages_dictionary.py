@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from signspot.domain.recordings import Entry, Signer
+from signspot.domain.recordings import Entry, Signer, Word
 from signspot.domain.time import MillisSpan
-from signspot.domain.words import Word
 from signspot.errors import OutputExists
 from signspot.files.pages import Card, DictionaryPage, write_page
 

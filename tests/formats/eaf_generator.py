@@ -9,9 +9,9 @@ from pathlib import Path
 from hypothesis import strategies as st
 from lxml import etree
 
+from signspot.domain.recordings import Word
 from signspot.domain.results import Presence, Provenance, Spotting
 from signspot.domain.time import Millis, MillisSpan
-from signspot.domain.words import Word
 from signspot.formats.vocabularies import ExternalVocabulary, VocabularyItem, _LocalGloss
 
 SCHEMAS = Path("/work/shared/data/eaf_schema")

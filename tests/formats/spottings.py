@@ -8,10 +8,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Subtitle
+from signspot.domain.recordings import Subtitle, Word
 from signspot.domain.results import Presence, Provenance, Spotting
 from signspot.domain.time import Millis, MillisSpan
-from signspot.domain.words import Word
 
 ODD_TEXTS = (
     "",

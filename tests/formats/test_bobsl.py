@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.errors import FormatError, OutputExists, SignspotError
 from signspot.formats.bobsl import (
     OFFSETS,

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Rights, SignerBox
-from signspot.domain.words import Word
+from signspot.domain.recordings import Rights, SignerBox, Word
 from signspot.errors import DictionaryError, FormatError, InputError, OutputExists, SignspotError
 from signspot.formats import bsldict
 from signspot.formats.bsldict import (

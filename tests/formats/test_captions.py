@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from signspot.domain.recordings import Word
 from signspot.domain.results import Spotting
 from signspot.domain.time import Millis, MillisSpan
-from signspot.domain.words import Word
 from signspot.errors import FormatError, OutputExists
 from signspot.formats.captions import write_captions
 from tests.formats.spottings import plain, spottings

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.time import Millis, MillisSpan
 from signspot.errors import FormatError, OutputExists
-from signspot.evaluation.overlap import SignSpan, overlap_scores
+from signspot.evaluation.localisation import SignSpan, overlap_scores
 from signspot.formats.challenge import read_challenge, write_challenge
 
 times = st.integers(0, 10**9)

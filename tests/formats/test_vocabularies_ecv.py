@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.errors import FormatError
 from signspot.formats.vocabularies import _LocalGloss, file_url, read_ecv
 

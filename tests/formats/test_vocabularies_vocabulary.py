@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Dictionary, Entry
-from signspot.domain.words import Word, normalise
+from signspot.domain.recordings import Dictionary, Entry, Word, normalise
 from signspot.errors import FormatError
 from signspot.formats.vocabularies import ExternalVocabulary, VocabularyItem, _LocalGloss, with_type_ids
 

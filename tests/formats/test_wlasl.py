@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from signspot.cli import main as cli
-from signspot.domain.recordings import Signer, SignerBox
-from signspot.domain.words import Word
+from signspot.domain.recordings import Signer, SignerBox, Word
 from signspot.errors import DictionaryError, FormatError, OutputExists, SignspotError
 from signspot.formats.wlasl import Box, _ClipRecord, import_msasl, import_wlasl
 from signspot.stores.dictionary import read_dictionary

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.words import Vocabulary, Word
+from signspot.domain.recordings import Vocabulary, Word
 from signspot.learning.material import Material, Passages
 
 SIGN_FRAMES = 20  # at 25 fps a slow sign; the paper's are 7 to 13 within a longer mouthing

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from signspot.domain.words import Vocabulary, normalise
+from signspot.domain.recordings import Vocabulary, normalise
 from signspot.learning.material import Material, Passages
 
 FINGERPRINT = "f" * 64

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from signspot.domain.recordings import Vocabulary, Word
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray, Pixels
-from signspot.domain.words import Vocabulary, Word
 from signspot.learning.clips import ClipPlace, Frames, RecordedClips
 
 # Up and down show the same pictures in opposite order; the mirror image of each sign is the same sign.

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.errors import InputError
 from signspot.learning.batches import BACKGROUND, BatchOptions, BatchSource, Minibatch
 from signspot.learning.material import Material

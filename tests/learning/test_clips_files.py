@@ -6,10 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Annotation, Entry, Episode, Rights, SignerBox
+from signspot.domain.recordings import Annotation, Entry, Episode, Rights, SignerBox, Vocabulary, Word
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FrameShape
-from signspot.domain.words import Vocabulary, Word
 from signspot.embedding.landmarks import LandmarkModel
 from signspot.embedding.model import Reading
 from signspot.learning.clips import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.errors import InputError
 from signspot.evaluation.protocol import Gallery, TestPassage, score_passages
 from signspot.learning.head import score_head

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from signspot.domain.words import Vocabulary, Word
+from signspot.domain.recordings import Vocabulary, Word
 from signspot.errors import InputError
 from signspot.learning.material import Material, check_material, refuse_other_trunk
 from tests.learning.problems import Sizes, random_material, with_passages

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.words import Synonyms, Word
+from signspot.domain.recordings import Synonyms, Word
 from signspot.errors import FormatError, InputError, OutputExists, SignspotError
 from signspot.learning.material import Material, _write_synonyms, read_material, read_synonyms, write_material
 from tests.learning.problems import Sizes, random_material

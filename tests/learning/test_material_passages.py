@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Annotation, Subtitle
+from signspot.domain.recordings import Annotation, Subtitle, Vocabulary, Word, normalise
 from signspot.domain.time import FrameSpan, MillisSpan, TimeAxis
-from signspot.domain.words import Vocabulary, Word, normalise
 from signspot.learning.material import Footage, LabelledPassage, PassageOptions, labelled_passages, passage_columns
 
 VOCABULARY = Vocabulary.of(normalise(word) for word in ("apple", "tree", "garden", "ice cream"))

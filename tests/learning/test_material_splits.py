@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.errors import FormatError, InputError, OutputExists
 from signspot.learning.material import WordSplit, draw_split, label_counts, read_split, write_split
 from tests.learning.problems import random_material

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
-from signspot.domain.words import Word
 
 THRESHOLD = 0.4
 BACKGROUND = 0.1

@@ -13,7 +13,7 @@ from signspot.domain.time import FRAME_MS, FrameSpan, TimeAxis
 from signspot.domain.tracks import LandmarkTrack
 from signspot.media.trim import trim_by_landmarks, trim_clip
 from signspot.media.writer import VideoWriter
-from signspot.world.motion import Performance
+from signspot.world.people import Performance
 from signspot.world.render import render_frames
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World

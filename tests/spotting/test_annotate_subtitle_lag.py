@@ -3,10 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Subtitle
+from signspot.domain.recordings import Subtitle, Word
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import MillisSpan
-from signspot.domain.words import Word
 from signspot.spotting.annotate import FEWEST, subtitle_lag
 
 

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, normalise
 from signspot.domain.tracks import unit
-from signspot.domain.words import normalise
 from signspot.spotting.friends import FriendOptions, Gallery, Relation, friends
 
 

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, normalise
 from signspot.domain.tracks import FloatArray, unit
-from signspot.domain.words import normalise
 from signspot.spotting.lookup import Band, LookupLimits, guesses
 
 LIMITS = LookupLimits(possible=0.8, clear=0.1)

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.results import Provenance
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
-from signspot.domain.words import Word
 from signspot.spotting.peaks import find_peaks, limited_to, peaking_inside, peaks_of, spottings_of
 
 WORD = Word("apple")

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.time import FrameSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
-from signspot.domain.words import Word
 from signspot.spotting.peaks import SIGN_LENGTH, middle_of, parted, refined_span
 
 

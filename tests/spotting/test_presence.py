@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.results import Provenance
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, WindowGrid
-from signspot.domain.words import Word
 from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.spotting.peaks import limited_to
 from signspot.spotting.presence import Cohort, Judge, candidates_of

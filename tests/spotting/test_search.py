@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Dictionary, Entry, Subtitle
+from signspot.domain.recordings import Dictionary, Entry, Subtitle, Word
 from signspot.domain.results import Provenance
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, SimilarityTrack, WindowGrid
-from signspot.domain.words import Word
 from signspot.spotting.search import Query, Rule, attributed, best_only, compare, search
 
 PROVENANCE = Provenance(media_sha256="0" * 64, model="m", fingerprint="f", dictionary="d")

@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EntryVectors, RateTrack, WindowGrid, rates_of
-from signspot.domain.words import Word
 from signspot.spotting.presence import Cohort
 from signspot.spotting.search import similarity
 

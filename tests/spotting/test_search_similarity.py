@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
-from signspot.domain.words import Word
 from signspot.spotting.search import similarities, similarity
 
 WORD = Word("apple")

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, normalise
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import FloatArray, SimilarityTrack, WindowGrid, unit
-from signspot.domain.words import normalise
 from signspot.spotting.variants import by_variant, clusters, recurring_windows, variant_at
 
 APPLE = normalise("apple")

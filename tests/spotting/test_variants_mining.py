@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Episode
+from signspot.domain.recordings import Episode, normalise
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import MillisSpan
 from signspot.domain.tracks import unit
-from signspot.domain.words import normalise
 from signspot.spotting.peaks import Occurrence
 from signspot.spotting.variants import Diversity, diverse
 

@@ -8,7 +8,7 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.errors import FormatError, OutputExists
 from signspot.evaluation.calibration import Calibration, PresenceFit, fit_presence
 from signspot.stores.calibration import read_calibration, write_calibration

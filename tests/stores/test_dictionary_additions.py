@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from signspot.domain.recordings import Entry, Rights, Signer
-from signspot.domain.words import normalise
+from signspot.domain.recordings import Entry, Rights, Signer, normalise
 from signspot.errors import FormatError
 from signspot.stores.dictionary import add_entries, manifest_of, read_dictionary
 

@@ -13,9 +13,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Annotation, Dictionary, Entry, Episode, Rights, Signer, SignerBox
+from signspot.domain.recordings import (
+    Annotation,
+    Dictionary,
+    Entry,
+    Episode,
+    Rights,
+    Signer,
+    SignerBox,
+    Word,
+    normalise,
+)
 from signspot.domain.time import TimeAxis
-from signspot.domain.words import Word, normalise
 from signspot.errors import DictionaryError, FormatError, Notice, OutputExists, SignspotError
 from signspot.stores.corpus import CorpusSource, TimedAnnotation, placed, read_corpus, write_corpus_manifest
 from signspot.stores.dictionary import read_dictionary, write_dictionary_manifest

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
+from signspot.domain.recordings import Dictionary, Entry, Rights, Signer, normalise
 from signspot.domain.time import FrameSpan
-from signspot.domain.words import normalise
 from signspot.errors import DictionaryError
 from signspot.stores.dictionary import read_dictionary, write_dictionary_manifest
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from signspot.domain.recordings import Word
 from signspot.domain.results import Spotting
 from signspot.domain.time import Millis, MillisSpan, clock
-from signspot.domain.words import Word
 from signspot.errors import FormatError, OutputExists
 from signspot.stores import spottings as parquet
 from signspot.stores.spottings import (

@@ -13,7 +13,7 @@ import pytest
 from signspot.errors import SubtitleError
 from signspot.text.subtitles import _MAX_DURATION_MS, _MAX_TIME_MS, SubtitleOptions, read_subtitles
 from tests.text.stl_writer import Block, stl
-from tests.text.test_subtitle_formats_ttml import NTSC, ttml
+from tests.text.test_subtitles_ttml import NTSC, ttml
 
 LINES = [
     "Hello, <i>world</i> &amp; you",

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from signspot.errors import InputError, SubtitleError
 from signspot.text.subtitles import _MAX_CUES, SubtitleFile, SubtitleOptions, read_subtitles
 from tests.text.stl_writer import Block, stl
-from tests.text.test_subtitle_formats_timed_text import srt, stamp
-from tests.text.test_subtitle_formats_ttml import ttml
+from tests.text.test_subtitles_timed_text import srt, stamp
+from tests.text.test_subtitles_ttml import ttml
 
 TEMPORARY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from signspot.domain.recordings import Dictionary, Entry
-from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
+from signspot.domain.recordings import Dictionary, Entry, Synonyms, Vocabulary, Word, normalise
 from signspot.errors import InputError, MissingExtra
 from signspot.text.synonyms import english_synonyms, shared_sign_synonyms
 from tests.text.wordnet_folder import write_wordnet

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from num2words import num2words
 
-from signspot.domain.words import Vocabulary, Word, normalise
+from signspot.domain.recordings import Vocabulary, Word, normalise
 from signspot.text.words import find_words, words_beside
 
 

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import signspot
-from signspot.domain.recordings import Annotation, Subtitle
+from signspot.domain.recordings import Annotation, Subtitle, Synonyms, Word
 from signspot.domain.time import MillisSpan
-from signspot.domain.words import Synonyms, Word
 from signspot.embedding.model import Reading
 from signspot.errors import InputError
-from signspot.evaluation.overlap import SignSpan
+from signspot.evaluation.localisation import SignSpan
 from signspot.formats.bobsl import ReleasedCorpus, _read_released
 from signspot.formats.challenge import read_challenge
 from signspot.spotting.peaks import spottings_at, window_near

@@ -17,10 +17,9 @@ import pytest
 import signspot
 from signspot.domain.recordings import Rights
 from signspot.domain.tracks import FloatArray, FrameShape
-from signspot.embedding.entries import embed_gallery
 from signspot.embedding.model import Reading, Views
 from signspot.embedding.pictures import PictureModel
-from signspot.embedding.zoo import ModelChoice
+from signspot.embedding.zoo import ModelChoice, embed_gallery
 from signspot.errors import FormatError, InputError, OutputExists, UnknownWord, VideoError
 from signspot.media.writer import VideoWriter
 from signspot.spotting.friends import FriendOptions, Relation
@@ -29,12 +28,23 @@ from signspot.spotting.variants import Diversity
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import open_store
 from signspot.stores.spottings import read_spottings
-from signspot.workflows.footage import FootageRequest, _may
 from signspot.workflows.friends import FriendsRequest, compare_dictionaries, write_comparison
 from signspot.workflows.lookup import Lookup, LookupOptions, lookup
-from signspot.workflows.mine import MineOptions, _read_mined, accept_mined, mine
 from signspot.workflows.spot import SpotOptions
-from signspot.workflows.variants import VariantFiles, _minute_of, _signer_of, _video_of, find_variants, write_variants
+from signspot.workflows.variants import (
+    FootageRequest,
+    MineOptions,
+    VariantFiles,
+    _may,
+    _minute_of,
+    _read_mined,
+    _signer_of,
+    _video_of,
+    accept_mined,
+    find_variants,
+    mine,
+    write_variants,
+)
 from tests.toy_world import ToyWorld, make_toy_world
 
 TODAY = date(2026, 1, 1)

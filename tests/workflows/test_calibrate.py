@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Annotation, Dictionary, Entry, Subtitle
+from signspot.domain.recordings import Annotation, Dictionary, Entry, Subtitle, Word
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, WindowGrid
-from signspot.domain.words import Word
 from signspot.embedding.pictures import ColourModel
 from signspot.errors import InputError
 from signspot.evaluation.calibration import reliability

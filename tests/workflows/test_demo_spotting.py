@@ -3,11 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.results import VideoAnswer, WordAnswer
 from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
-from signspot.domain.words import Word
 from signspot.stores.corpus import SignedSign
 from signspot.workflows.demo import _signed_mentions
 

@@ -20,9 +20,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.recordings import Dictionary, Entry, Word, normalise
 from signspot.domain.time import FrameSpan
-from signspot.domain.words import Word, normalise
 from signspot.embedding.model import Reading
 from signspot.embedding.pictures import ColourModel
 from signspot.errors import DictionaryError, EnvironmentProblem, InputError, OutputExists, SignspotError
@@ -33,8 +32,14 @@ from signspot.stores.dictionary import (
     write_dictionary_manifest,
     write_entry_features,
 )
-from signspot.workflows.check import CheckOptions, check_dictionary
-from signspot.workflows.dictionary import Build, BuildOptions, _tidy_variant, build_dictionary
+from signspot.workflows.dictionary import (
+    Build,
+    BuildOptions,
+    CheckOptions,
+    _tidy_variant,
+    build_dictionary,
+    check_dictionary,
+)
 from tests.media.moving_clips import MOVING, STILL, make_clip, moving_frames, store
 
 HERE = BuildOptions(reading=Reading(isolated=False), on=date(2026, 1, 1))

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from signspot.domain.recordings import Entry
-from signspot.domain.words import Word
+from signspot.domain.recordings import Entry, Word
 from signspot.errors import FormatError, OutputExists
 from signspot.workflows import dictionary as dictionary_folder
 from signspot.workflows.dictionary import _BuildFolder

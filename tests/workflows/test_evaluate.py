@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from signspot.errors import InputError, OutputExists
-from signspot.evaluation.intervals import BootstrapOptions
+from signspot.evaluation.measures import BootstrapOptions
 from signspot.learning.head import TrainingData, make_setup, score_head
 from signspot.learning.material import Material, WordSplit, read_material, write_material, write_split
 from signspot.learning.runs import RunFolder
@@ -21,8 +21,10 @@ from signspot.workflows.evaluate import (
     TestFiles,
     evaluate,
     evaluate_challenge,
+    summary_lines,
+    table_rows,
+    write_evaluation,
 )
-from signspot.workflows.evaluate_report import summary_lines, table_rows, write_evaluation
 from tests.learning.planted import planted
 from tests.learning.small_runs import SMALL, WORLD, run_in
 

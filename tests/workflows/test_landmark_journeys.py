@@ -13,8 +13,8 @@ from experiments.lib.landmark_model import best_over_rates, multi_rate_windows, 
 
 import signspot
 from signspot.cli import main as cli
+from signspot.domain.recordings import Word
 from signspot.domain.tracks import in_picture_heights
-from signspot.domain.words import Word
 from signspot.embedding.landmarks import LandmarkModel, Rates, _mirrored
 from signspot.embedding.model import Reading, Views
 from signspot.embedding.zoo import ModelChoice, _chosen_model, model_path, open_model

@@ -10,12 +10,19 @@ import pytest
 import torch
 
 from signspot.cli import main as cli
-from signspot.embedding.zoo import known_models, load_model, model_path, models_folder
+from signspot.embedding.zoo import (
+    fetch_model,
+    import_model,
+    known_models,
+    list_models,
+    load_model,
+    model_path,
+    models_folder,
+)
 from signspot.errors import InputError
 from signspot.models.checkpoints import load_checkpoint
 from signspot.models.head import Head, HeadConfig
 from signspot.models.i3d import I3D, I3DConfig
-from signspot.workflows.models import fetch_model, import_model, list_models
 from tests.models.test_checkpoints import written_by_hand
 from tests.toy_world import ToyWorld
 

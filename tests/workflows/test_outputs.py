@@ -10,11 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from signspot.cli.options import AnnotateFiles, ExportFiles
-from signspot.domain.recordings import Subtitle
+from signspot.domain.recordings import Subtitle, normalise
 from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer, WordAnswer
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
-from signspot.domain.words import normalise
 from signspot.errors import FormatError, InputError, OutputExists
 from signspot.formats.challenge import read_challenge
 from signspot.formats.elan.edit import read_eaf

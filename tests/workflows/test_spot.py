@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import signspot
-from signspot.domain.recordings import Subtitle
+from signspot.domain.recordings import Subtitle, Synonyms, Word
 from signspot.domain.time import MillisSpan
-from signspot.domain.words import Synonyms, Word
 from signspot.embedding.model import Reading
 from signspot.errors import DictionaryError, InputError, Notice, UnknownWord
 from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit

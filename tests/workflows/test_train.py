@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from signspot.domain.words import Synonyms
+from signspot.domain.recordings import Synonyms
 from signspot.errors import InputError, OutputExists
 from signspot.learning.config import as_toml
 from signspot.learning.head import Controls

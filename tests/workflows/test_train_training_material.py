@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from signspot.domain.recordings import Dictionary, Entry, Rights, SignerBox
+from signspot.domain.recordings import Dictionary, Entry, Rights, SignerBox, Word
 from signspot.domain.tracks import FrameShape
-from signspot.domain.words import Word
 from signspot.embedding.model import Embeds, Reading, trunk_of
 from signspot.embedding.pictures import ClipNetwork, ColourModel, PictureModel
 from signspot.errors import DictionaryError, InputError, OutputExists

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from signspot.domain.words import Vocabulary
+from signspot.domain.recordings import Vocabulary
 from signspot.errors import InputError
 from signspot.text.words import find_words
 from signspot.world.lexicon import Lemma, Pool, _past, _plain_lemmas, _plural, _with_s, draw_sentence, english_lemmas

@@ -11,11 +11,10 @@ import pytest
 from signspot.domain.recordings import Annotation
 from signspot.errors import InputError
 from signspot.text.words import find_words
-from signspot.world.broadcast import EpisodePerformance
 from signspot.world.lexicon import OTHER_LANGUAGE
 from signspot.world.measure import world_statistics
 from signspot.world.settings import PRESETS, preset_named
-from signspot.world.simulation import World
+from signspot.world.simulation import EpisodePerformance, World
 
 
 @pytest.fixture(scope="module")

@@ -13,15 +13,17 @@ from signspot.embedding.model import Reading
 from signspot.errors import InputError, Notice, one_line
 from signspot.formats.bobsl import OffsetRule, ReleasedCorpus
 from signspot.media.trim import TrimOptions
-from signspot.workflows.check import (
+from signspot.workflows.dictionary import (
+    Build,
+    BuildOptions,
     Check,
     CheckOptions,
+    build_dictionary,
     check_corpus,
     check_dictionary,
     import_corpus,
     import_dictionary,
 )
-from signspot.workflows.dictionary import Build, BuildOptions, build_dictionary
 
 PROBLEMS_FOUND = 1
 _SHOWN = 3  # problems, where a file lists them all

@@ -101,7 +101,7 @@ def evaluate(
         _challenge(*challenge, json_target)
         return
     # torch takes seconds to load.
-    from signspot.evaluation.intervals import BootstrapOptions
+    from signspot.evaluation.measures import BootstrapOptions
     from signspot.workflows.evaluate import TRUTH, EvaluationRequest
 
     with progress_bars() as bars:
@@ -124,7 +124,7 @@ def _run(
     request: EvaluationRequest, bars: Bars, out: Path | None, json_target: Path | None, *, overwrite: bool
 ) -> None:
     from signspot.workflows.evaluate import evaluate as evaluate_model
-    from signspot.workflows.evaluate_report import refuse_evaluation_folder, write_evaluation
+    from signspot.workflows.evaluate import refuse_evaluation_folder, write_evaluation
 
     if out is not None:
         refuse_evaluation_folder(out, overwrite=overwrite)
@@ -141,7 +141,7 @@ def _run(
 
 
 def _print(result: Evaluation) -> None:
-    from signspot.workflows.evaluate_report import summary_lines, table_head, table_rows
+    from signspot.workflows.evaluate import summary_lines, table_head, table_rows
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in table_head(result):

@@ -12,7 +12,7 @@ from signspot.domain.recordings import Episode
 from signspot.embedding.model import Reading
 from signspot.errors import one_line
 from signspot.workflows.batch import Finished
-from signspot.workflows.landmarks import Landmarked, LandmarkRequest, landmark_files
+from signspot.workflows.embed import Landmarked, LandmarkRequest, landmark_files
 
 
 def landmarks(

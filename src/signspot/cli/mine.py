@@ -12,8 +12,8 @@ from signspot.cli.console import progress_bars
 from signspot.cli.options import SearchOptions, counted, give_json, grouped, refuse_json, say, warn_all
 from signspot.files.atomic import refuse_folder
 from signspot.spotting.variants import Diversity
-from signspot.workflows.mine import OWN_FILES, Mined, MineOptions, accept_mined, accepted_record, mined_record
-from signspot.workflows.mine import mine as mine_word
+from signspot.workflows.variants import OWN_FILES, Mined, MineOptions, accept_mined, accepted_record, mined_record
+from signspot.workflows.variants import mine as mine_word
 
 _HELP = "New examples of a word out of footage."
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -13,7 +13,7 @@ from signspot.embedding.zoo import models_folder
 from signspot.errors import EnvironmentProblem, one_line
 
 if TYPE_CHECKING:
-    from signspot.workflows.models import ImportedModel
+    from signspot.embedding.zoo import ImportedModel
 
 app = typer.Typer(help="Work with models.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -24,7 +24,7 @@ _OVERWRITE = typer.Option(False, "--overwrite", help="Replace a model of the sam
 @app.command("list")
 def list_command(json_target: Path | None = _JSON) -> None:
     """List the models on this computer and those that can be fetched."""
-    from signspot.workflows.models import list_models
+    from signspot.embedding.zoo import list_models
 
     folder = None
     try:
@@ -50,8 +50,8 @@ def import_command(
     overwrite: bool = _OVERWRITE,
 ) -> None:
     """Read old weights safely (nothing in the file is run) and keep them as a model."""
+    from signspot.embedding.zoo import import_model
     from signspot.models.checkpoints import ImportOptions
-    from signspot.workflows.models import import_model
 
     options = ImportOptions(sha256=sha256, licence=licence, overwrite=overwrite)
     _show(import_model(source, models_folder(os.environ), name or source.name.split(".")[0], options))
@@ -62,7 +62,7 @@ def fetch_command(
     name: str = typer.Argument(metavar="NAME", help="A name of `signspot models list`."), overwrite: bool = _OVERWRITE
 ) -> None:
     """Download a released model (the only command that uses the network) and import it."""
-    from signspot.workflows.models import fetch_model
+    from signspot.embedding.zoo import fetch_model
 
     with progress_bars() as progress:
         fetched = fetch_model(name, models_folder(os.environ), overwrite=overwrite, progress=progress)

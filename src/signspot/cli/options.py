@@ -24,9 +24,9 @@ from signspot.files.atomic import refuse_existing
 from signspot.files.json import write_json
 from signspot.stores.features import usable_store_folder
 from signspot.text.subtitles import SubtitleOptions
-from signspot.workflows.footage import FootageRequest
 from signspot.workflows.outputs import Output
 from signspot.workflows.spot import SpotOptions
+from signspot.workflows.variants import FootageRequest
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

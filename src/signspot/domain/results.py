@@ -6,10 +6,9 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from signspot.domain.recordings import Subtitle
+from signspot.domain.recordings import Subtitle, Word
 from signspot.domain.time import MillisSpan
 from signspot.domain.tracks import SimilarityTrack
-from signspot.domain.words import Word
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.time import FrameSpan, TimeAxis
-from signspot.domain.words import Word
 
 CLIP_LENGTH = 16  # Paper 3.2: the trunk takes 16 frames
 LANDMARK_DIM = 258  # pose 33 x (x, y, z, visibility) + two hands of 21 x (x, y, z)

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from signspot.domain.recordings import Entry, Episode, SignerBox
+from signspot.domain.recordings import Entry, Episode, SignerBox, Word
 from signspot.domain.results import Provenance
 from signspot.domain.time import FRAME_RATE, Progress, silent
 from signspot.domain.tracks import EmbeddingTrack, FloatArray, Pixels
-from signspot.domain.words import Word
 from signspot.errors import InputError, Notice, Notify, VideoError, unheard
 from signspot.formats.pose import POSE_SUFFIX
 from signspot.media.trim import NO_WRISTS, NOTHING_MOVES, Trim

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Entry, Episode, SignerBox
+from signspot.domain.recordings import Entry, Episode, SignerBox, Word
 from signspot.domain.time import FRAME_MS, FRAME_RATE, MediaProgress
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, FrameShape, Ints, Pixels, WindowGrid
-from signspot.domain.words import Word
 from signspot.embedding.model import (
     COLOUR_MODEL,
     LONGEST_SECONDS,

@@ -1,32 +1,208 @@
-"""Models by name: the built-in ones, those shipped with signspot, those imported, and those that can be fetched."""
+"""Models by name: the built-in ones, those shipped with signspot, those imported, and those that can be fetched.
+
+The clips of a dictionary as vectors, computed once and kept: what every search, lookup and training needs.
+
+Bring models onto this computer, and say which there are.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from signspot.domain.recordings import Dictionary, Episode
-from signspot.domain.tracks import EmbeddingTrack
+import numpy as np
+
+from signspot.domain.recordings import Dictionary, Entry, Episode, Word
+from signspot.domain.time import Progress, silent
+from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray
 from signspot.embedding.landmarks import LandmarkModel, has_detector, landmark_file_of
-from signspot.embedding.model import COLOUR_MODEL, LANDMARK_MODEL, Model, Reading
-from signspot.embedding.pictures import ColourModel, PictureModel, embed_video
-from signspot.errors import EnvironmentProblem, InputError, Notice, Notify, SignspotError, unheard
+from signspot.embedding.model import COLOUR_MODEL, LANDMARK_MODEL, Embeds, Model, Reading, Views
+from signspot.embedding.pictures import STORED_KIND, ColourModel, PictureModel, embed_video, stored_features
+from signspot.errors import (
+    DictionaryError,
+    EnvironmentProblem,
+    InputError,
+    Notice,
+    Notify,
+    SignspotError,
+    VideoError,
+    notify_left_out,
+    readable_size,
+    unheard,
+)
 from signspot.evaluation.calibration import Calibration
-from signspot.files.atomic import own_folder
-from signspot.formats.pose import POSE_SUFFIX
+from signspot.files.atomic import output_folder, own_folder, refuse_unwritable
+from signspot.files.download import BASE_URL, DOWNLOADS, fetch
+from signspot.formats.pose import POSE_SUFFIX, landmarks_beside
+from signspot.media.reader import shared_decoding
+from signspot.media.video import media_sha256
+from signspot.models.checkpoints import ImportOptions, ImportReport, import_checkpoint
+from signspot.spotting.friends import Gallery
+from signspot.spotting.search import Query
 from signspot.stores.calibration import CALIBRATION_SUFFIX, check_fingerprint, read_calibration
 from signspot.stores.dictionary import read_dictionary
-from signspot.stores.features import default_store_folder
+from signspot.stores.features import EntryKey, FeatureStore, default_store_folder
 
 if TYPE_CHECKING:
     from signspot.models.checkpoints import Checkpoint
+
+
+LEFT_OUT = "left out of the dictionary"
+_SAVED_EVERY = 200  # entries: a run that is stopped loses no more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EmbeddedEntries:
+    """The entries that could be embedded, and why the others could not."""
+
+    entries: tuple[Entry, ...]
+    vectors: FloatArray  # (n, n_views, d)
+    failures: tuple[tuple[Entry, InputError], ...] = ()
+
+    @property
+    def stored(self) -> tuple[Notice, ...]:
+        files = sorted({entry.features for entry in self.entries if entry.video is None and entry.features})
+        makers = {file: stored_features(file).kinds[STORED_KIND].made_by for file in files}
+        used = "stored vectors are used ({}); they fit only the trunk that made them"
+        return tuple(Notice(file.parent.name, used.format(by), severity="note") for file, by in makers.items())
+
+    def notify(self, reading: Reading) -> None:
+        for notice in (*self.stored, *(Notice(LEFT_OUT, str(error)) for _, error in self.failures)):
+            reading.notify(notice)
+
+
+def opened_dictionary(path: Path, reading: Reading) -> Dictionary:
+    source = read_dictionary(path)
+    notify_left_out(source.problems, reading.notify, LEFT_OUT)
+    return source.dictionary
+
+
+def embed_entries(entries: Sequence[Entry], model: Embeds, reading: Reading, views: Views = Views()) -> EmbeddedEntries:
+    """The vectors of dictionary entries; those in the store are read, the others are computed and kept there."""
+    usable: list[tuple[Entry, FloatArray]] = []
+    failures: list[tuple[Entry, InputError]] = []
+    with ExitStack() as stack:
+        stack.enter_context(shared_decoding())
+        kept = _KeptVectors(entries, model.name, model.entries_name(reading, views), reading, stack)
+        for number, entry in enumerate(entries, start=1):
+            vectors = kept.vectors(entry)
+            try:
+                if vectors is None:
+                    vectors = model.entry(entry, reading, views)
+                    kept.add(entry, vectors)
+                usable.append((entry, vectors.reshape(-1, model.dim)))
+            except VideoError as error:
+                failures.append((entry, error))
+            reading.progress("reading the dictionary", number, len(entries))
+        kept.save()
+    stacked = np.stack([vectors for _, vectors in usable]) if usable else np.zeros((0, 1, model.dim), np.float32)
+    return EmbeddedEntries(tuple(entry for entry, _ in usable), stacked, tuple(failures))
+
+
+def embed_query(
+    words: Sequence[Word], dictionary: Dictionary, model: Model, reading: Reading, views: Views = Views()
+) -> Query:
+    made = embed_entries([entry for word in words for entry in dictionary.entries(word)], model, reading, views)
+    places: dict[Word, list[int]] = {word: [] for word in words}
+    for place, entry in enumerate(made.entries):
+        places[entry.word].append(place)
+    found: list[EntryVectors] = []
+    for word, own in places.items():
+        if not own:
+            why = next((str(error) for entry, error in made.failures if entry.word == word), "")
+            raise DictionaryError(word, "none of its clips can be used", why)
+        rows = made.vectors[own]
+        shown = tuple(made.entries[place] for place in own for _ in range(rows.shape[1]))
+        found.append(EntryVectors(word, shown, rows.reshape(-1, rows.shape[2]), model.fingerprint))
+    n_views = made.vectors.shape[1]
+    if n_views < len(views):
+        reading.notify(Notice("--rates changes nothing", f"{model.name} looks for signs of every usual speed"))
+    made.notify(reading)
+    return Query(tuple(found), dictionary, n_views)
+
+
+def embed_gallery(dictionary: Dictionary, model: Model, reading: Reading) -> Gallery:
+    made = embed_entries(tuple(dictionary), model, reading)
+    if not made.entries:
+        why = next((f"{LEFT_OUT}: {error}" for _, error in made.failures), "")
+        raise DictionaryError(dictionary.name, "none of its clips can be read", why)
+    made.notify(reading)
+    return Gallery(made.entries, made.vectors[:, 0])
+
+
+class _KeptVectors:
+    """The vectors of dictionary clips in a store, known by the content of the clip, of the landmarks beside it, and the
+    part that is shown. Where nothing can be kept, a notice says so, and it only costs time."""
+
+    def __init__(
+        self, entries: Sequence[Entry], model: str, fingerprint: str, reading: Reading, stack: ExitStack
+    ) -> None:
+        self._model, self._fingerprint, self._notify = model, fingerprint, reading.notify
+        self._store: FeatureStore | None = None
+        self._keys: dict[Entry, EntryKey] = {}
+        self._known: dict[EntryKey, FloatArray] = {}
+        self._fresh: dict[EntryKey, FloatArray] = {}
+        try:
+            self._store = stack.enter_context(reading.opened_store())
+            if self._store is not None:
+                self._keys = _keys(entries, self._store, reading)
+                self._known = self._store.entry_vectors(self._keys.values(), fingerprint)
+        except SignspotError as problem:
+            self._give_up(problem)
+
+    def vectors(self, entry: Entry) -> FloatArray | None:
+        key = self._keys.get(entry)
+        return None if key is None else self._known.get(key)
+
+    def add(self, entry: Entry, vectors: FloatArray) -> None:
+        if (key := self._keys.get(entry)) is not None:
+            self._known[key] = self._fresh[key] = vectors.ravel()
+        if len(self._fresh) >= _SAVED_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        try:
+            if self._store is not None and self._fresh:
+                self._store.put_entry_vectors(self._fresh, self._fingerprint, model=self._model)
+        except SignspotError as problem:
+            self._give_up(problem)
+        self._fresh = {}
+
+    def _give_up(self, problem: SignspotError) -> None:
+        self._store = None
+        self._notify(Notice("vectors of the dictionary are not kept", str(problem)))
+
+
+def _keys(entries: Sequence[Entry], store: FeatureStore, reading: Reading) -> dict[Entry, EntryKey]:
+    """What the vectors of entries depend on beside the model; entries that cannot be read have no key."""
+    videos = {entry.video: landmarks_beside(entry.video) for entry in entries if entry.video is not None}
+    files = list(dict.fromkeys(path for pair in videos.items() for path in pair if path is not None))
+    counted = itertools.count(1)
+
+    def digest(path: Path) -> str:
+        reading.progress("looking for changed clips", next(counted), len(files))
+        return media_sha256(path)
+
+    hashed = store.sha256s(files, digest)
+    keys: dict[Entry, EntryKey] = {}
+    for entry in entries:
+        beside = None if entry.video is None else videos[entry.video]
+        if entry.video not in hashed or (beside is not None and beside not in hashed):
+            continue
+        frames = "" if entry.kept is None else f"frames {entry.kept.start}-{entry.kept.stop}"
+        box = "" if entry.box is None else f"box {entry.box}"
+        landmarks = "" if beside is None else hashed[beside]
+        keys[entry] = EntryKey(hashed[entry.video], landmarks, f"{frames} {box}".strip(), entry.video.name)
+    return keys
+
 
 MODEL_SUFFIX = ".safetensors"
 _LANDMARK_TRUNK = "landmark"  # what cards call it
@@ -274,3 +450,57 @@ def open_dictionary(path: Path | str) -> Dictionary:
     for problem in source.problems:
         warnings.warn(f"left out: {problem.where}: {problem.what}", stacklevel=2)
     return source.dictionary
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedModel:
+    """A file that was fetched or imported."""
+
+    path: Path
+    report: ImportReport | None = None  # None: fetched, but no model
+
+
+def list_models(folder: Path | None) -> tuple[KnownModel, ...]:
+    """The models on this computer, `folder` being that of the imported ones, then those that can be fetched."""
+    here = known_models(folder)
+    names = {model.name for model in here}
+    there = []
+    for name, download in DOWNLOADS.items():
+        size = f", {readable_size(download.n_megabytes * 10**6)}" if download.n_megabytes else ""
+        if name not in names:
+            there.append(KnownModel(name, f"{download.what}{size}", is_here=False))
+    return (*here, *there)
+
+
+def import_model(source: Path, folder: Path, name: str, options: ImportOptions = ImportOptions()) -> ImportedModel:
+    """Read old weights safely, or take a model of ours, and keep it under the name `name`."""
+    refuse_name(name)
+    _make(folder)
+    path = folder / f"{name}{MODEL_SUFFIX}"
+    return ImportedModel(path, import_checkpoint(source, path, options))
+
+
+def fetch_model(
+    name: str, folder: Path, *, base_url: str = BASE_URL, overwrite: bool = False, progress: Progress = silent
+) -> ImportedModel:
+    """Download a released file, check its hash, and import it if it is a model."""
+    downloads = folder / "downloads"
+    _make(downloads)
+
+    def report(done: int, total: int) -> None:
+        progress(f"fetching {name}", done, total or None)
+
+    path = fetch(name, downloads, base_url=base_url, progress=report)
+    if not DOWNLOADS[name].is_model:
+        return ImportedModel(path)
+    options = ImportOptions(training_data=DOWNLOADS[name].what, licence="not stated by its source", overwrite=overwrite)
+    return import_model(path, folder, name, options)
+
+
+def _make(folder: Path) -> None:
+    try:
+        refuse_unwritable(folder)
+        output_folder(folder)
+    except SignspotError as error:
+        fix = "set HOME or XDG_DATA_HOME to a folder that may be written"
+        raise EnvironmentProblem(folder, f"there is no place for models: it {error.what}", fix) from error

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from signspot.domain.recordings import Word
 from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
-from signspot.domain.words import Word
 from signspot.errors import InputError
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from signspot.domain.tracks import FloatArray, Floats, Ints
 from signspot.errors import InputError
-from signspot.evaluation.intervals import BootstrapOptions, Interval, ratio_interval
+from signspot.evaluation.measures import BootstrapOptions, Interval, ratio_interval
 
 
 @dataclass(frozen=True, slots=True)

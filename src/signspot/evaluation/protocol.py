@@ -34,10 +34,19 @@ import numpy as np
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
 from signspot.errors import InputError
-from signspot.evaluation import ranking
-from signspot.evaluation.intervals import BootstrapOptions, Interval, class_interval, mean_interval, unit_interval
+from signspot.evaluation import measures as ranking
 from signspot.evaluation.localisation import is_near
-from signspot.evaluation.ranking import FIRST, ClassMeans, class_means, ranks
+from signspot.evaluation.measures import (
+    FIRST,
+    BootstrapOptions,
+    ClassMeans,
+    Interval,
+    class_interval,
+    class_means,
+    mean_interval,
+    ranks,
+    unit_interval,
+)
 
 _UNIT = 0.01  # how far from 1 the length of a vector stored in half precision may be
 _SHORTEST = 1e-6  # a vector shorter than this has no direction

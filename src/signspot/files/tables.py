@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from signspot.domain.recordings import Rights, SignerBox
-from signspot.domain.words import Word, normalise
+from signspot.domain.recordings import Rights, SignerBox, Word, normalise
 from signspot.errors import FormatError, Notice
 from signspot.files.atomic import atomic_output
 from signspot.files.intake import bounded_lines, nfc, open_text

@@ -14,9 +14,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from signspot.domain.recordings import Episode, Subtitle
+from signspot.domain.recordings import Episode, Subtitle, Vocabulary, Word, normalise
 from signspot.domain.time import FRAME_MS, MillisSpan
-from signspot.domain.words import Vocabulary, Word, normalise
 from signspot.errors import FormatError, Notice
 from signspot.files.atomic import explained, refuse_existing
 from signspot.files.intake import RECORDING_SUFFIXES, Found, Oddities, Place, is_folder, read_whole, recordings

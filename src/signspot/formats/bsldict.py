@@ -20,9 +20,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Dictionary, Entry, Rights
+from signspot.domain.recordings import Dictionary, Entry, Rights, Synonyms, Word, normalise
 from signspot.domain.time import Progress
-from signspot.domain.words import Synonyms, Word, normalise
 from signspot.errors import DictionaryError, FormatError, Notice
 from signspot.files.atomic import new_folder, refuse_folder
 from signspot.files.intake import Oddities

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from signspot.domain.time import MillisSpan
 from signspot.errors import FormatError
-from signspot.evaluation.overlap import SignSpan, SpansByVideo
+from signspot.evaluation.localisation import SignSpan, SpansByVideo
 from signspot.files.intake import read_whole
 from signspot.files.json import Node, parse_json, write_json
 

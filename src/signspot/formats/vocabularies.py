@@ -22,8 +22,7 @@ from pathlib import Path
 
 from lxml import etree
 
-from signspot.domain.recordings import Dictionary, Entry
-from signspot.domain.words import Word, normalise
+from signspot.domain.recordings import Dictionary, Entry, Word, normalise
 from signspot.errors import FormatError
 from signspot.files.intake import Oddities, read_whole
 from signspot.files.xml import MAX_XML_BYTES, parse_xml

@@ -17,9 +17,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from signspot.domain.recordings import Dictionary, Entry, Rights, Signer, SignerBox
+from signspot.domain.recordings import Dictionary, Entry, Rights, Signer, SignerBox, normalise
 from signspot.domain.time import FRAME_RATE
-from signspot.domain.words import normalise
 from signspot.errors import DictionaryError, FormatError, Notice
 from signspot.files.atomic import refuse_existing
 from signspot.files.intake import NO_SUCH_FILE, Place

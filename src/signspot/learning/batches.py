@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from signspot.domain.recordings import Vocabulary, Word
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import CLIP_LENGTH, Bools, FloatArray, Ints
-from signspot.domain.words import Vocabulary, Word
 from signspot.errors import InputError
 from signspot.interrupts import is_asked
 from signspot.learning.material import Material, Passages, check_material, refuse_not_finite

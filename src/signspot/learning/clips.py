@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from signspot.domain.recordings import Entry, Episode, Rights, SignerBox
+from signspot.domain.recordings import Entry, Episode, Rights, SignerBox, Vocabulary
 from signspot.domain.time import FrameSpan, TimeAxis
 from signspot.domain.tracks import (
     CLIP_LENGTH,
@@ -36,7 +36,6 @@ from signspot.domain.tracks import (
     WindowGrid,
     in_picture_heights,
 )
-from signspot.domain.words import Vocabulary
 from signspot.embedding.landmarks import has_detector, landmark_file_of, landmarks_of, sign_span, window_at
 from signspot.embedding.model import FEWEST_FRAMES, Reading, too_short
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from signspot.domain.recordings import Synonyms, Word
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Ints
-from signspot.domain.words import Synonyms, Word
 from signspot.errors import InputError
 from signspot.evaluation.protocol import Gallery, ProtocolScores, TestPassage, score_passages
 from signspot.files.json import write_json

@@ -14,10 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Annotation, Rights, Subtitle
+from signspot.domain.recordings import Annotation, Rights, Subtitle, Synonyms, Vocabulary, Word, normalise
 from signspot.domain.time import FrameSpan, TimeAxis
 from signspot.domain.tracks import FloatArray, Ints, Vectors
-from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.protocol import draw_unseen_words
 from signspot.files.atomic import atomic_output, new_folder, refuse_folder

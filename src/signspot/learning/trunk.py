@@ -20,9 +20,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from signspot.domain.recordings import Vocabulary
 from signspot.domain.time import FRAME_RATE
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Ints
-from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
 from signspot.files.json import write_json
 from signspot.interrupts import at_interruption, is_asked

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from signspot.errors import InputError, readable_size
 from signspot.files.atomic import atomic_output, refuse_existing
-from signspot.files.pickles.containers import MAX_BYTES, is_pickle, is_safetensors
 from signspot.files.pickles.door import inspect, read_tensors
+from signspot.files.pickles.scan import MAX_BYTES, is_pickle, is_safetensors
 from signspot.models.head import Head, HeadConfig
 from signspot.models.i3d import I3D, S3D, I3DConfig, S3DConfig
 from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig

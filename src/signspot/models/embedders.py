@@ -15,8 +15,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from signspot.domain.recordings import Word
 from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, FrameShape
-from signspot.domain.words import Word
 from signspot.errors import InputError
 from signspot.media.frames import RELEASED, Normalisation, normalised
 from signspot.models.backends import Backend, Program, TorchBackend, choose_backend

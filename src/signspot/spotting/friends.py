@@ -16,9 +16,8 @@ from enum import Enum
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.tracks import FloatArray, Ints
-from signspot.domain.words import Word
 
 
 class Relation(Enum):

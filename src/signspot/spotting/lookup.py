@@ -12,9 +12,8 @@ from enum import Enum
 
 import numpy as np
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, Word
 from signspot.domain.tracks import FloatArray, unit
-from signspot.domain.words import Word
 
 _MIRRORED = 2 / 3  # of the way from a perfect match: a mirror image that is hardly nearer says nothing about the hands
 

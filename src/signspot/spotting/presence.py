@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from signspot.domain.recordings import Word
 from signspot.domain.results import Presence, Provenance, Spotting
 from signspot.domain.tracks import Bools, EmbeddingTrack, FloatArray, Floats, Ints, SimilarityTrack, rates_of
-from signspot.domain.words import Word
 from signspot.evaluation.calibration import Calibration, PresenceFit, absence_of
 from signspot.spotting.peaks import Refinement, peaks_of, spottings_at
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Dictionary, Subtitle
+from signspot.domain.recordings import Dictionary, Subtitle, Word
 from signspot.domain.results import Provenance, Spotting, WordAnswer
 from signspot.domain.time import MillisSpan
 from signspot.domain.tracks import (
@@ -21,7 +21,6 @@ from signspot.domain.tracks import (
     lengths_of,
     rates_of,
 )
-from signspot.domain.words import Word
 from signspot.evaluation.calibration import Calibration
 from signspot.spotting.peaks import Refinement, limited_to, peaking_inside, spottings_of
 from signspot.spotting.presence import Judge

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.errors import InputError
 from signspot.evaluation.calibration import Calibration, Isotonic, Logistic, PresenceFit
 from signspot.files.arrays import Arrays, ArraysKind, read_arrays, write_arrays

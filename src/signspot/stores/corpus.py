@@ -24,10 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from signspot.domain.recordings import Annotation, Episode, Rights
+from signspot.domain.recordings import Annotation, Episode, Rights, Word
 from signspot.domain.time import FRAME_MS, TimeAxis
 from signspot.domain.tracks import Ints
-from signspot.domain.words import Word
 from signspot.errors import FormatError, Notice, Notify, notify_left_out, unheard
 from signspot.evaluation.protocol import Decisions
 from signspot.files.atomic import atomic_output

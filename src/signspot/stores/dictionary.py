@@ -27,10 +27,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Dictionary, Entry, Rights, Signer
+from signspot.domain.recordings import Dictionary, Entry, Rights, Signer, normalise
 from signspot.domain.time import FrameSpan
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import normalise
 from signspot.errors import DictionaryError, FormatError, Notice
 from signspot.files.arrays import Arrays, ArraysKind, read_arrays, write_arrays
 from signspot.files.atomic import atomic_output

@@ -20,10 +20,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from signspot.domain.recordings import Subtitle
+from signspot.domain.recordings import Subtitle, Word
 from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer
 from signspot.domain.time import Millis, MillisSpan, clock
-from signspot.domain.words import Word
 from signspot.errors import FormatError, readable_size
 from signspot.files.atomic import atomic_output
 from signspot.files.intake import MAX_FILE_BYTES, MAX_LINE_CHARACTERS, bounded_lines, open_text, require_file

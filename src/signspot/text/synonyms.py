@@ -16,8 +16,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import IO, Any
 
-from signspot.domain.recordings import Dictionary
-from signspot.domain.words import Synonyms, Vocabulary, Word
+from signspot.domain.recordings import Dictionary, Synonyms, Vocabulary, Word
 from signspot.errors import InputError, MissingExtra
 
 _NEEDED = tuple(f"{kind}.{part}" for kind in ("data", "index") for part in ("noun", "verb", "adj", "adv"))

@@ -20,7 +20,7 @@ from itertools import groupby
 import simplemma
 from num2words import num2words
 
-from signspot.domain.words import MAX_WORD_LENGTH, Vocabulary, Word, normalise
+from signspot.domain.recordings import MAX_WORD_LENGTH, Vocabulary, Word, normalise
 
 _MAX_NUMBER = 1_000_000  # some languages of num2words never finish with larger ones
 _CACHED = 65_536  # written words remembered

@@ -18,11 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.recordings import Annotation, Dictionary, Episode, Subtitle
+from signspot.domain.recordings import Annotation, Dictionary, Episode, Subtitle, Vocabulary, Word
 from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
 from signspot.domain.time import FrameSpan, MillisSpan, Tolerance
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import Vocabulary, Word
 from signspot.embedding.model import Model
 from signspot.errors import InputError
 from signspot.spotting.annotate import Candidate, SubtitleLag, best_explanation, likely_windows, shares, subtitle_lag

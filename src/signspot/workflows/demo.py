@@ -14,16 +14,15 @@ from typing import Literal
 
 import numpy as np
 
-from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox
+from signspot.domain.recordings import Dictionary, Entry, Episode, SignerBox, Word
 from signspot.domain.results import VideoAnswer, WordAnswer
 from signspot.domain.time import FrameSpan, MillisSpan
 from signspot.domain.tracks import CLIP_LENGTH, EntryVectors, FloatArray, FrameShape, Pixels
-from signspot.domain.words import Word
 from signspot.embedding.model import Reading, trunk_of
 from signspot.embedding.pictures import ClipNetwork, PictureModel
 from signspot.embedding.zoo import model_path
 from signspot.errors import InputError
-from signspot.evaluation.intervals import class_interval
+from signspot.evaluation.measures import class_interval
 from signspot.evaluation.protocol import ProtocolScores
 from signspot.figures.evaluation import Example, Panel, example_png
 from signspot.files.atomic import names_in, output_folder

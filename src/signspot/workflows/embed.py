@@ -1,15 +1,25 @@
-"""Compute the vectors of videos once, so that later questions are answered at once."""
+"""Compute the vectors of videos once, so that later questions are answered at once.
+
+Body and hands of videos as .pose files.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from signspot.domain.recordings import Episode
+from signspot.embedding.detector import detector_name
+from signspot.embedding.landmarks import VideoLandmarks, detected
 from signspot.embedding.model import Model, Reading, VideoTrack
 from signspot.embedding.zoo import ModelChoice, OpenedModel, open_model
+from signspot.errors import InputError
+from signspot.files.atomic import output_folder, refuse_existing
+from signspot.files.intake import has_twin
+from signspot.formats.pose import POSE_SUFFIX, write_pose
 from signspot.interrupts import at_interruption
 from signspot.stores.corpus import read_sources
 from signspot.workflows.batch import Engine, FailureList, Finished, Work, each
@@ -83,3 +93,57 @@ def _summary(made: VideoTrack) -> EmbeddedVideo:
 
 def _video(episode: Episode) -> Path:
     return episode.video
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandmarkRequest:
+    """Of which videos to write the landmarks, and where."""
+
+    sources: tuple[Path, ...]  # videos, and folders of videos
+    out: Path | None = None  # a folder; None: each beside its video
+    reading: Reading = Reading()  # its box: None means what the source says, or the whole picture
+    overwrite: bool = False  # find again what is there already
+    jobs: int = 1
+    failures: Path = Path("failures.jsonl")
+
+    def file(self, video: Path) -> Path:
+        """Where the landmarks of a video go."""
+        name = f"{video.name if has_twin(video) else video.stem}{POSE_SUFFIX}"
+        return video.with_name(name) if self.out is None else self.out / name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Landmarked:
+    """The landmarks of one video."""
+
+    file: Path
+    made: VideoLandmarks | None  # None: the file was there already
+
+
+def landmark_files(request: LandmarkRequest) -> Iterator[Finished[Episode, Landmarked]]:
+    """Write a .pose file for every video; those that are there already cost nothing."""
+    episodes = read_sources(request.sources, request.reading.notify)
+    twice = [file for file, count in Counter(request.file(one.video) for one in episodes).items() if count > 1]
+    if twice:
+        raise InputError(twice[0], "would hold the landmarks of two videos", "give them one after the other")
+    detector_name()  # says what is missing before anything is made
+    FailureList(request.failures).refuse_foreign()
+    if request.out is not None:
+        output_folder(request.out)
+    engine = Engine(request.jobs, partial(_landmark_work, replace(request, reading=request.reading.quiet())))
+    report = partial(request.reading.progress, "finding landmarks")
+    outcomes = each(episodes, _landmark_work(request), _video, engine, report)
+    return FailureList(request.failures).watch(outcomes, _video)
+
+
+def _landmark_work(request: LandmarkRequest) -> Work[Episode, Landmarked]:
+    def write(episode: Episode) -> Landmarked:
+        file = request.file(episode.video)
+        if file.exists() and not request.overwrite:
+            return Landmarked(file, None)
+        refuse_existing(file, overwrite=request.overwrite)  # before minutes of work
+        made = detected(episode.video, request.reading, request.reading.box or episode.box)
+        write_pose(made.signer, file, overwrite=request.overwrite)
+        return Landmarked(file, made)
+
+    return write

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.tracks import Pixels
-from signspot.embedding.entries import embed_gallery, opened_dictionary
 from signspot.embedding.model import LANDMARK_MODEL, Reading
-from signspot.embedding.zoo import ModelChoice, open_model
+from signspot.embedding.zoo import ModelChoice, embed_gallery, open_model, opened_dictionary
 from signspot.errors import InputError, Notice
 from signspot.figures.sheets import Pair, jpeg_strip, paired_sheet
 from signspot.files.atomic import new_folder
@@ -19,7 +18,7 @@ from signspot.files.pages import FriendsCard, FriendsGroup, write_friends_page
 from signspot.files.tables import write_csv
 from signspot.media.frames import write_picture
 from signspot.spotting.friends import FriendOptions, Friends, Relation, friends
-from signspot.workflows.footage import entry_pictures
+from signspot.workflows.variants import entry_pictures
 
 TABLE, SHEET, PAGE = "friends.csv", "friends.png", "friends.html"
 OWN_FILES = frozenset((TABLE, SHEET, PAGE))

@@ -8,16 +8,15 @@ from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.tracks import Pixels
-from signspot.embedding.entries import embed_gallery, opened_dictionary
 from signspot.embedding.model import Model, Reading
-from signspot.embedding.zoo import ModelChoice, open_model
+from signspot.embedding.zoo import ModelChoice, embed_gallery, open_model, opened_dictionary
 from signspot.errors import InputError, Notice
 from signspot.figures.sheets import SheetRow, contact_sheet
 from signspot.media.frames import write_picture
 from signspot.media.trim import Trim
 from signspot.spotting.friends import Gallery
 from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
-from signspot.workflows.footage import entry_pictures
+from signspot.workflows.variants import entry_pictures
 
 NO_MATCH = "no good match: no sign looks enough like the recording"
 # The least cosine with the direction of a learned word. Of clips by signers never seen, 72% of the first guesses above

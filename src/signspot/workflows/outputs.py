@@ -9,14 +9,13 @@ from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path, PurePath
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Entry, normalise
 from signspot.domain.results import Provenance, Spotting, VideoAnswer
 from signspot.domain.time import Progress, silent
 from signspot.domain.tracks import Pixels
-from signspot.domain.words import normalise
 from signspot.embedding.model import Reading
 from signspot.errors import FormatError, InputError
-from signspot.evaluation.overlap import SignSpan
+from signspot.evaluation.localisation import SignSpan
 from signspot.figures.evaluation import LagFigure, plot_lag
 from signspot.figures.overlay import write_overlay
 from signspot.figures.similarity import SUFFIXES, plot_answer

@@ -8,12 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from signspot.domain.recordings import Dictionary, Entry, Episode, Subtitle
+from signspot.domain.recordings import (
+    MAX_WORD_LENGTH,
+    Dictionary,
+    Entry,
+    Episode,
+    Subtitle,
+    Synonyms,
+    Vocabulary,
+    Word,
+    normalise,
+)
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import FRAME_MS
-from signspot.domain.words import MAX_WORD_LENGTH, Synonyms, Vocabulary, Word, normalise
-from signspot.embedding.entries import embed_query, opened_dictionary
 from signspot.embedding.model import Model, Reading, VideoTrack, Views
+from signspot.embedding.zoo import embed_query, opened_dictionary
 from signspot.errors import InputError, UnknownWord
 from signspot.evaluation.calibration import Calibration
 from signspot.files.intake import bounded_lines, open_text

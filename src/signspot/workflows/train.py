@@ -13,13 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from signspot.domain.recordings import Annotation, Dictionary, Entry, Episode, Rights
+from signspot.domain.recordings import (
+    Annotation,
+    Dictionary,
+    Entry,
+    Episode,
+    Rights,
+    Synonyms,
+    Vocabulary,
+    Word,
+    normalise,
+)
 from signspot.domain.time import Progress, TimeAxis
 from signspot.domain.tracks import FloatArray, Vectors
-from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
-from signspot.embedding.entries import embed_entries
 from signspot.embedding.model import Embeds, Reading
-from signspot.embedding.zoo import trunk_fingerprints
+from signspot.embedding.zoo import embed_entries, trunk_fingerprints
 from signspot.errors import DictionaryError, FormatError, InputError, Notice
 from signspot.files.atomic import refuse_existing
 from signspot.formats.bsldict import RECORDS_FILE, sign_synonyms

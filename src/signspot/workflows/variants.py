@@ -1,46 +1,287 @@
-"""Which variant of a word people use, where and when, and what might be a variant that the dictionary does not have."""
+"""Which variant of a word people use, where and when, and what might be a variant that the dictionary does not have.
+
+Looking for one word in all videos of a source, and remembering what each finding looks like.
+
+New examples of a word out of footage, and those that a person accepts as new clips of a dictionary.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
-from pathlib import Path
+from functools import partial
+from itertools import islice
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from signspot.domain.recordings import Episode, Variant
-from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
-from signspot.domain.time import MillisSpan, clock
-from signspot.domain.tracks import EmbeddingTrack, FloatArray, unit
-from signspot.domain.words import Word
-from signspot.embedding.model import Reading
+from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, Signer, Subtitle, Variant, Word
+from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
+from signspot.domain.time import FRAME_MS, MillisSpan, clock
+from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Pixels, SignerLandmarks, unit
+from signspot.embedding.model import Model, Reading
+from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
+from signspot.embedding.zoo import ModelChoice, calibration_for, open_model, opened_dictionary
+from signspot.errors import FormatError, InputError, Notice, VideoError, notify_left_out
+from signspot.figures.sheets import SheetRow, contact_sheet, skeletons
 from signspot.figures.similarity import plot_answer
-from signspot.files.atomic import new_folder, refuse_folder, safe_name
-from signspot.files.tables import write_csv
-from signspot.spotting.peaks import Occurrence, window_near
+from signspot.files.atomic import atomic_output, explained, new_folder, refuse_folder, safe_name
+from signspot.files.tables import RIGHTS_FIELDS, Fields, Record, csv_records, rights_fields, write_csv
+from signspot.formats.pose import POSE_SUFFIX, read_pose
+from signspot.media.frames import thumbnail, write_picture
+from signspot.media.reader import VideoReader
+from signspot.media.video import media_sha256
+from signspot.media.writer import LONGEST_MS, Cutting, cut_out
+from signspot.spotting.peaks import Occurrence, occurrence, window_near
+from signspot.spotting.search import Query, attributed
 from signspot.spotting.variants import (
+    Diversity,
     RecurringWindow,
     VariantMatch,
     by_variant,
     clusters,
+    diverse,
     recurring_windows,
     variant_at,
 )
+from signspot.stores.corpus import read_corpus
+from signspot.stores.dictionary import add_entries, manifest_of, read_dictionary
 from signspot.stores.spottings import spotting_record, write_spottings
-from signspot.workflows.batch import Finished
-from signspot.workflows.footage import (
-    Evidence,
-    EvidenceOptions,
-    FootageRequest,
-    FootageSearch,
-    SearchedVideo,
-    gather_evidence,
-    prepare_search,
-    search_footage,
-    write_evidence_sheet,
-)
+from signspot.text.subtitles import read_subtitles
+from signspot.workflows.batch import Finished, each
+from signspot.workflows.spot import SpotOptions, answered, mentions_of, prepare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FootageRequest:
+    """One word, where to look for it, and with what."""
+
+    source: Path  # a video, or a folder or list (.csv, .json) of videos
+    word: str
+    dictionary: Path
+    model: ModelChoice = ModelChoice()
+    subtitles: Path | None = None  # of a single video; a corpus knows its own
+    calibration: Path | None = None  # None: the one that is kept for the model, if any
+    options: SpotOptions = SpotOptions()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchedVideo:
+    """One video after the search."""
+
+    episode: Episode
+    found: VideoAnswer  # of the one word
+    occurrences: tuple[Occurrence, ...]
+    track: EmbeddingTrack
+    provenance: Provenance
+    mentions: tuple[MillisSpan, ...] | None  # subtitles that mention the word; None: there are no subtitles
+    silent: tuple[MillisSpan, ...] = ()  # subtitles that do not
+
+    @property
+    def answer(self) -> WordAnswer:
+        return self.found.words[0]
+
+
+@dataclass(frozen=True, slots=True)
+class FootageSearch:
+    """A request with everything looked up that all videos share."""
+
+    episodes: tuple[Episode, ...]
+    query: Query
+    model: Model
+    options: SpotOptions
+
+    @property
+    def word(self) -> Word:
+        return self.query.words[0].word
+
+    @property
+    def threshold(self) -> float:
+        return self.options.rule(self.model).threshold
+
+
+def prepare_search(request: FootageRequest) -> FootageSearch:
+    dictionary = opened_dictionary(request.dictionary, request.options.reading)
+    episodes = _episodes(request)
+    recordings = (*(episode.video for episode in episodes), *(entry.video for entry in dictionary))
+    opened = open_model(request.model, recordings, request.options.reading)
+    calibration = calibration_for(opened.model, request.calibration, opened.name)
+    options = replace(request.options, reading=opened.reading, calibration=calibration)
+    return FootageSearch(episodes, prepare([request.word], dictionary, opened.model, options), opened.model, options)
+
+
+def search_footage(prepared: FootageSearch) -> Iterator[Finished[Episode, SearchedVideo]]:
+    """Every video, one after the other; one that cannot be read is an outcome too, unless it is the only one."""
+    for one in each(prepared.episodes, partial(_searched, prepared), lambda episode: episode.video):
+        if one.failure is not None and len(prepared.episodes) == 1:
+            raise one.failure
+        if one.result is not None:
+            for text in filter(None, (*one.result.found.warnings, one.result.found.partial)):
+                prepared.options.reading.notify(Notice(one.item.video_id, text))
+        yield one
+
+
+def _episodes(request: FootageRequest) -> tuple[Episode, ...]:
+    source = request.source
+    if not (source.is_dir() or source.suffix.lower() in (".csv", ".json")):
+        return (Episode(video_id=source.stem, video=source, subtitles=request.subtitles),)
+    if request.subtitles is not None:
+        raise InputError(request.subtitles, "a corpus knows its own subtitles", "leave --subtitles out")
+    found = read_corpus(source)
+    notify_left_out(found.problems, request.options.reading.notify)
+    if not found.episodes:
+        raise InputError(source, "holds no videos", "name a video, or a folder of videos")
+    return found.episodes
+
+
+def _searched(prepared: FootageSearch, episode: Episode) -> SearchedVideo:
+    """Search the whole video, and name the subtitle of a finding that mentions the word within reach."""
+    options, model, query = prepared.options, prepared.model, prepared.query
+    read = model.track(episode, options.reading)
+    found = answered(episode, read, query, model, options)
+    cues, said = _cues(episode)
+    mentions = () if cues is None else mentions_of(cues, query.dictionary.vocabulary, options).get(prepared.word, ())
+    spottings = attributed(found.words[0].spottings, mentions, options.padding_ms)
+    found = replace(found, words=(replace(found.words[0], spottings=spottings),), warnings=(*found.warnings, *said))
+    return SearchedVideo(
+        episode, found, tuple(occurrence(one, episode, read.track) for one in spottings), read.track,
+        read.provenance(model.name, query.dictionary.name),
+        None if cues is None else tuple(cue.span_ms for cue in mentions),
+        tuple(cue.span_ms for cue in cues or () if cue not in mentions),
+    )  # fmt: skip
+
+
+def _cues(episode: Episode) -> tuple[tuple[Subtitle, ...] | None, tuple[str, ...]]:
+    if episode.subtitles is None:
+        return None, ()
+    read = read_subtitles(episode.subtitles)
+    return read.subtitles, read.in_short
+
+
+# Clips and pictures of findings, cut out of the footage where its rights allow that.
+#
+# What nobody allowed is not exported: of a video whose rights do not say so, a clip is written only if the user
+# vouches for it, and of one that forbids it, or whose rights have expired, never. The same holds for showing pictures.
+MOST_ROWS = 50  # of a contact sheet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvidenceOptions:
+    """Where clips go, and who answers for them."""
+
+    folder: Path  # exists
+    today: date
+    rights_cleared: bool = False  # the user may cut clips out of videos that say nothing about their rights
+    context_ms: int = 200  # shown before and after the sign
+    least_ms: int = 0  # of a clip: a shorter sign is shown with more around it
+    reading: Reading = Reading()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """A finding with what can be shown of it."""
+
+    occurrence: Occurrence
+    clip: Path | None  # None: its rights do not allow one, or there are no pictures
+    pictures: tuple[Pixels, ...]  # (96, W, 3) uint8; none where it may not be shown
+    withheld: str = ""  # why there is no clip
+
+    @property
+    def spotting(self) -> Spotting:
+        return self.occurrence.spotting
+
+
+def _may(rights: Rights, action: str, today: date, *, rights_cleared: bool) -> bool:
+    """Whether `action` (display, export_clips) is allowed: said so, or not said and the user vouches for it."""
+    is_silent = getattr(rights, f"may_{action}") is None and (rights.expires is None or today < rights.expires)
+    return rights.allows(action, today) or (is_silent and rights_cleared)
+
+
+def gather_evidence(occurrences: Sequence[Occurrence], options: EvidenceOptions) -> tuple[Evidence, ...]:
+    gathered: dict[int, Evidence] = {}
+    by_video: dict[Path, list[int]] = {}
+    for number, one in enumerate(occurrences):
+        by_video.setdefault(one.episode.video, []).append(number)
+    for video, numbers in by_video.items():
+        if video.suffix.lower() == POSE_SUFFIX:
+            landmarks = read_pose(video)
+            gathered |= {number: _drawn(occurrences[number], number, landmarks, options) for number in numbers}
+            continue
+        cuttings = [_cutting(occurrences[number], number, options) for number in numbers]
+        report = partial(options.reading.progress, f"cutting clips out of {video.name}")
+        pictures = cut_out(video, cuttings, isolated=options.reading.isolated, progress=report)
+        for number, cutting, shown in zip(numbers, cuttings, pictures, strict=True):
+            gathered[number] = _evidence(occurrences[number], cutting, shown, options)
+    return tuple(gathered[number] for number in range(len(occurrences)))
+
+
+def write_evidence_sheet(evidence: Sequence[Evidence], path: Path, titles: Sequence[str], *, overwrite: bool) -> bool:
+    """A picture with a row for each of the first findings that may be shown; False if there is none."""
+    rows = [SheetRow(title, one.pictures) for one, title in zip(evidence, titles, strict=True) if one.pictures]
+    if rows:
+        write_picture(contact_sheet(rows[:MOST_ROWS]), path, overwrite=overwrite)
+    return bool(rows)
+
+
+def _clip_name(spotting: Spotting, number: int) -> str:
+    """A file name that sorts by rank, says what it is, and is the same for the same finding."""
+    readable = safe_name(f"{spotting.word}_{Path(spotting.video_id).name}")
+    digest = hashlib.sha256(spotting.spotting_id.encode()).hexdigest()[:6]
+    return f"{number + 1:03}_{readable}_{spotting.span_ms.start}ms_{digest}.mp4"
+
+
+def _cutting(one: Occurrence, number: int, options: EvidenceOptions) -> Cutting:
+    span = one.spotting.span_ms
+    span = MillisSpan.of(span.start, min(max(span.stop, span.start + 1), span.start + LONGEST_MS // 2))
+    context = max(options.context_ms, -(-(options.least_ms - span.duration) // 2))
+    span = span.padded(context, context)
+    allowed = _may(one.episode.rights, "export_clips", options.today, rights_cleared=options.rights_cleared)
+    return Cutting(span_ms=span, path=options.folder / _clip_name(one.spotting, number) if allowed else None)
+
+
+def _evidence(one: Occurrence, cutting: Cutting, pictures: tuple[Pixels, ...], options: EvidenceOptions) -> Evidence:
+    rights = one.episode.rights
+    # Somebody's own footage may be looked at on their own screen unless its rights forbid it.
+    shown = pictures if _may(rights, "display", options.today, rights_cleared=True) else ()
+    withheld = ""
+    if cutting.path is None:
+        silent = rights.may_export_clips is None
+        withheld = "its rights do not say that clips may be cut out" if silent else "its rights allow no clips"
+    return Evidence(one, cutting.path, shown, withheld)
+
+
+def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: EvidenceOptions) -> Evidence:
+    span = landmarks.track.axis.frames_in(_cutting(one, number, options).span_ms)
+    is_allowed = _may(one.episode.rights, "display", options.today, rights_cleared=True)
+    shown = tuple(skeletons(landmarks, span)) if is_allowed else ()
+    return Evidence(one, None, shown, "its landmarks hold no pictures to cut out")
+
+
+# Small pictures of dictionary clips, for those that may be shown.
+
+
+def entry_pictures(entry: Entry, today: date, reading: Reading = Reading()) -> tuple[Pixels, ...]:
+    """The frames (96, W, 3) uint8 of a clip that show the sign, or its landmarks drawn; none if it may not be shown."""
+    if entry.video is None or not _may(entry.rights, "display", today, rights_cleared=True):
+        return ()
+    try:
+        if entry.video.suffix.lower() == POSE_SUFFIX:
+            return tuple(skeletons(read_pose(entry.video), entry.kept))
+        frames = _thumbnails(entry.video, reading)
+    except (VideoError, FormatError):  # its vector may come from somewhere else, and a picture is not worth a failure
+        return ()
+    kept = entry.kept
+    return tuple(frames if kept is None else frames[kept.start : kept.stop])
+
+
+def _thumbnails(video: Path, reading: Reading) -> list[Pixels]:
+    with VideoReader(video, isolated=reading.isolated) as reader:
+        return [thumbnail(frame.pixels) for frame in islice(reader, LONGEST_ENTRY_FRAMES)]
+
 
 UNNAMED = "(no name)"  # of a variant that the dictionary does not tell from others
 
@@ -374,3 +615,259 @@ def _write_curves(report: VariantReport, folder: Path, reading: Reading) -> None
     for number, answer in enumerate(shown, start=1):
         reading.progress("drawing curves", number, len(shown))
         plot_answer(answer, folder / f"{number:03}_{safe_name(answer.video_id)}.png")
+
+
+TABLE, SHEET, CLIPS = "mined.csv", "mined.png", "clips"
+OWN_FILES = frozenset((TABLE, SHEET, CLIPS))
+_ADDED_TO = "mined"  # a folder of the dictionary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MineOptions:
+    """How many examples, and where they go."""
+
+    out: Path  # a new folder
+    diversity: Diversity = Diversity()
+    today: date
+    rights_cleared: bool = False
+    mentioned_only: bool = False  # only where a subtitle mentions the word
+    overwrite: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """What was found and written."""
+
+    word: Word
+    examples: tuple[MinedExample, ...]
+    n_found: int  # before the choice
+    n_videos: int
+    failures: tuple[Finished[Episode, SearchedVideo], ...]
+    written: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What became of the rows that a person accepted."""
+
+    manifest: Path
+    added: tuple[Entry, ...]
+    known: tuple[str, ...]  # clips that the dictionary has already
+    n_undecided: int  # rows that nobody has looked at
+    warnings: tuple[str, ...] = ()
+
+
+def mine(request: FootageRequest, options: MineOptions) -> Mined:
+    prepared = prepare_search(request)
+    found: list[Occurrence] = []
+    failures: list[Finished[Episode, SearchedVideo]] = []
+    for outcome in search_footage(prepared):
+        if outcome.result is None:
+            failures.append(outcome)
+            continue
+        found += _wanted(outcome.result, mentioned_only=options.mentioned_only)
+    chosen = diverse(found, options.diversity)
+    with new_folder(options.out, OWN_FILES, overwrite=options.overwrite) as folder:
+        (folder / CLIPS).mkdir()
+        where = EvidenceOptions(
+            folder=folder / CLIPS,
+            today=options.today,
+            rights_cleared=options.rights_cleared,
+            context_ms=0,  # the clip will be a dictionary entry: nothing but the sign, and at least a window
+            least_ms=CLIP_LENGTH * FRAME_MS,
+            reading=request.options.reading,
+        )
+        evidence = gather_evidence(chosen, where)
+        examples = tuple(_example(one, rank, folder) for rank, one in enumerate(evidence, start=1))
+        _write_mined(examples, folder / TABLE)
+        titles = [f"{one.rank} {one.video_id} {one.cosine:.2f}" for one in examples]
+        has_sheet = write_evidence_sheet(evidence, folder / SHEET, titles, overwrite=False)
+    written = (options.out / TABLE, *((options.out / SHEET,) if has_sheet else ()))
+    return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written)
+
+
+def mined_record(mined: Mined) -> dict[str, object]:
+    return {
+        "word": mined.word, "found": mined.n_found, "videos": mined.n_videos,
+        "examples": [_example_record(example) for example in mined.examples],
+        "failures": [str(failed.failure) for failed in mined.failures],
+        "written": [str(path) for path in mined.written],
+    }  # fmt: skip
+
+
+def accepted_record(accepted: Accepted) -> dict[str, object]:
+    return {
+        "manifest": str(accepted.manifest),
+        "added": [entry.entry_id for entry in accepted.added],
+        "known": list(accepted.known),
+        "undecided": accepted.n_undecided,
+        "warnings": list(accepted.warnings),
+    }
+
+
+def _example_record(example: MinedExample) -> dict[str, object]:
+    left_out = ("accepted", "rights")
+    return {name: value for name, value in asdict(example).items() if name not in left_out}
+
+
+def _wanted(video: SearchedVideo, *, mentioned_only: bool) -> Sequence[Occurrence]:
+    if not mentioned_only:
+        return video.occurrences
+    return [one for one in video.occurrences if one.spotting.provenance.subtitle is not None]
+
+
+def _example(one: Evidence, rank: int, folder: Path) -> MinedExample:
+    spotting, episode = one.spotting, one.occurrence.episode
+    return MinedExample(
+        word=spotting.word, file=one.clip.relative_to(folder).as_posix() if one.clip is not None else "", rank=rank,
+        cosine=spotting.cosine, start_ms=spotting.span_ms.start, stop_ms=spotting.span_ms.stop,
+        spotting_id=spotting.spotting_id, video_id=spotting.video_id, entry_id=spotting.entry_id,
+        variant=spotting.variant, type_id=spotting.type_id, signer=episode.signer, language=episode.language,
+        rights=episode.rights, remark=one.withheld,
+    )  # fmt: skip
+
+
+def accept_mined(table: Path, dictionary: Path) -> Accepted:
+    """Copy the clips of accepted rows into the dictionary's folder and list them as entries; nothing else changes."""
+    rows = _read_mined(table)
+    old, manifest = _before(dictionary), manifest_of(dictionary)
+    own = {entry.entry_id for entry in old}
+    added: list[Entry] = []
+    known: list[str] = []
+    for row in rows:
+        if row.accepted is not True:
+            continue
+        clip = _clip(row, table)
+        name = f"{_ADDED_TO}/{safe_name(row.word)}-{media_sha256(clip)[:16]}.mp4"
+        if name in own:
+            known.append(row.file)
+            continue
+        own.add(name)
+        added.append(_entry(row, name, manifest.parent))
+        _copy(clip, manifest.parent / PurePosixPath(name))
+    if added:
+        add_entries(dictionary, old, added)
+    undecided = sum(row.accepted is None for row in rows)
+    new_words = sorted({entry.word for entry in added} - set(old.by_word))
+    warnings = tuple(f"{word}: the dictionary had no entry of this word" for word in new_words)
+    return Accepted(manifest, tuple(added), tuple(known), undecided, warnings)
+
+
+def _before(dictionary: Path) -> Dictionary:
+    """What a dictionary holds; of a plain folder, without the clips that a run left there when it was stopped."""
+    found = read_dictionary(dictionary).dictionary
+    if manifest_of(dictionary).exists():
+        return found
+    own = [entry for entry in found if not entry.entry_id.startswith(f"{_ADDED_TO}/")]
+    return Dictionary.of(found.name, own, found.folder)
+
+
+def _clip(row: MinedExample, table: Path) -> Path:
+    if not row.file:
+        raise FormatError(table, f"row {row.rank} is accepted but has no clip", row.remark or "mine it again")
+    path = table.parent / PurePosixPath(row.file.replace("\\", "/"))
+    if ".." in path.parts[len(table.parent.parts) :] or PurePosixPath(row.file).is_absolute():
+        raise FormatError(table, f"{row.file[:100]!r} does not lie beside the table", "correct the row")
+    if not path.is_file() or path.suffix.lower() != ".mp4":
+        raise InputError(path, "the clip of an accepted row is not there", "put it back, or mine it again")
+    return path
+
+
+def _entry(row: MinedExample, name: str, folder: Path) -> Entry:
+    return Entry(
+        entry_id=name, word=row.word, variant=row.variant, video=folder / PurePosixPath(name),
+        signer=Signer(row.signer) if row.signer else None, language=row.language, type_id=row.type_id,
+        rights=row.rights,
+    )  # fmt: skip
+
+
+def _copy(clip: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise explained(error, target.parent) from error
+    if target.exists() and _digest(target) == _digest(clip):  # of a run that was stopped before the list was written
+        return
+    with atomic_output(target) as temporary:
+        shutil.copyfile(clip, temporary)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# The table of mined examples: one row for each clip, with a column `accepted` for a person to fill in.
+#
+# Beside the clip stands all that is known about it, so that an accepted row becomes an entry of a dictionary later and
+# on another machine, as long as the clip lies where the table says.
+_TEXTS = ("spotting_id", "video_id", "entry_id", "variant", "type_id", "signer", "language", "remark")
+_FIELDS = Fields(
+    ("accepted", "word", "file"), ("rank", "start_ms", "stop_ms", "cosine", "word_language", *_TEXTS, *RIGHTS_FIELDS)
+)
+_COLUMNS = (
+    "accepted", "rank", "word", "variant", "cosine", "file", "video_id", "start_ms", "stop_ms", "signer", "language",
+    "entry_id", "type_id", "spotting_id", *RIGHTS_FIELDS, "remark",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinedExample:
+    """One row."""
+
+    word: Word
+    file: str  # the clip, a path from the table; "" where its rights allow none
+    accepted: bool | None = None  # None: nobody has looked at it
+    rank: int = 0
+    cosine: float = 0.0
+    start_ms: int = 0
+    stop_ms: int = 0
+    spotting_id: str = ""
+    video_id: str = ""
+    entry_id: str = ""  # the dictionary clip it was found by
+    variant: str = ""
+    type_id: str = ""
+    signer: str = ""
+    language: str = ""
+    rights: Rights = field(default_factory=Rights)
+    remark: str = ""
+
+
+def _write_mined(examples: Iterable[MinedExample], path: Path, *, overwrite: bool = False) -> None:
+    write_csv(_COLUMNS, (_mined_cells(example) for example in examples), path, overwrite=overwrite)
+
+
+def _read_mined(path: Path) -> tuple[MinedExample, ...]:
+    """Read a table again, as a spreadsheet may have left it."""
+    found: list[MinedExample] = []
+    records = csv_records(path, _FIELDS)
+    serious = [problem for problem in records.problems if problem.severity == "warning"]
+    if serious:
+        raise FormatError(serious[0].where, serious[0].what, serious[0].fix)
+    for row in records.rows:
+        try:
+            found.append(_example_of(row))
+        except ValueError as error:
+            raise FormatError(row.where, str(error), "correct the row") from error
+    return tuple(found)
+
+
+def _mined_cells(example: MinedExample) -> list[str]:
+    said = {True: "yes", False: "no", None: ""}
+    values: dict[str, object] = {name: getattr(example, name) for name in _COLUMNS if hasattr(example, name)}
+    rights = rights_fields(example.rights)
+    values |= {name: said[value] if isinstance(value, bool) else value for name, value in rights.items()}
+    values |= {"accepted": said[example.accepted], "cosine": f"{example.cosine:.4f}"}
+    return [str(values.get(name, "")) for name in _COLUMNS]
+
+
+def _example_of(row: Record) -> MinedExample:
+    rights, problems = row.rights()
+    if problems:
+        raise ValueError(problems[0].what)
+    start, stop, rank, cosine = (row.number(name) or 0 for name in ("start_ms", "stop_ms", "rank", "cosine"))
+    texts = {name: row.text(name) for name in _TEXTS}
+    return MinedExample(
+        word=row.word(row.text("language")), file=row.text("file"), accepted=row.claim("accepted"), rank=int(rank),
+        cosine=float(cosine), start_ms=int(start), stop_ms=int(stop), rights=rights, **texts,
+    )  # fmt: skip

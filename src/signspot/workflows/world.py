@@ -23,13 +23,12 @@ from signspot.media.writer import VideoWriter
 from signspot.stores.corpus import CorpusSource, SignedSign, TimedAnnotation, write_corpus_manifest, write_truth
 from signspot.stores.dictionary import write_dictionary_manifest
 from signspot.workflows.batch import in_parallel
-from signspot.world.broadcast import EpisodePerformance
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
 from signspot.world.measure import Comparison, raw_joint_scores, world_statistics
-from signspot.world.motion import Performance
+from signspot.world.people import Performance
 from signspot.world.render import SIDE, Broadcast, Scene, render_frames, write_preview
 from signspot.world.settings import preset_named
-from signspot.world.simulation import World
+from signspot.world.simulation import EpisodePerformance, World
 
 _RIGHTS = Rights(holder="signspot", licence="Apache-2.0", may_train=True, may_display=True)
 _RIGHTS = replace(_RIGHTS, may_export_clips=True, may_share_embeddings=True)

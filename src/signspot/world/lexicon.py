@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from signspot.domain.recordings import Word, normalise
 from signspot.domain.tracks import Floats, Ints
-from signspot.domain.words import Word, normalise
 from signspot.errors import InputError
 from signspot.world.settings import Difficulty, chance
 

@@ -1,26 +1,274 @@
 """The world itself: a dictionary and a broadcast archive that exist only as a preset and a seed.
 
 Nothing is stored: every entry and every episode is performed when asked for, and always the same.
+
+Episodes: sentences are shown as subtitles, interpreted in signs, and annotated here and there.
+
+Signs follow their sentence in another order, some words are never signed, some signs never subtitled. An annotation
+marks the end of a sign, as mouthing does, more or less; the less confident, the more often it is wrong.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from signspot.domain.recordings import Entry
+from signspot.domain.recordings import Annotation, Entry, Passage, Subtitle, Vocabulary, Word
 from signspot.domain.recordings import Signer as SignerName
+from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import Vocabulary
 from signspot.errors import InputError
-from signspot.world.broadcast import EpisodePerformance, Newsroom, perform_episode
-from signspot.world.lexicon import LANGUAGE, Lemma, Lexicon, Pool, build_lexicon, english_lemmas
-from signspot.world.motion import Performance, gap_lengths, mouthed, performed, strokes_of, timed, varied
-from signspot.world.people import HAND_NUMBERS, POSE_NUMBERS, Signer, draw_signer
+from signspot.world.lexicon import (
+    LANGUAGE,
+    Form,
+    Hands,
+    Lemma,
+    Lexicon,
+    Pool,
+    Sense,
+    Sentence,
+    build_lexicon,
+    draw_sentence,
+    english_lemmas,
+)
+from signspot.world.people import (
+    HAND_NUMBERS,
+    POSE_NUMBERS,
+    Performance,
+    Plan,
+    Signer,
+    draw_signer,
+    gap_lengths,
+    mouthed,
+    performed,
+    reduced,
+    strokes_of,
+    timed,
+    varied,
+)
 from signspot.world.settings import Difficulty, Preset, chance, spread_counts
+
+_SIGNED = 0.74  # share of subtitle words that are signed
+_EXTRA = 0.9  # signs per subtitle that no subtitle mentions
+_REORDERING = 1.4  # standard deviation of the shift of a sign, in places
+_PAUSE = 0.22  # share of sentences after which the hands rest
+_SHORTEST, _LONGEST = 7, 13  # Paper App. B.5: frames of a sign
+_PADDING_MS = 2000  # Paper 4.1: around a subtitle
+_LEAST_SUBTITLE_MS = 2000  # Paper 4.1
+# Paper App. B.6: the share of annotations at least as confident as 0.9, 0.8, ...
+_CONFIDENCES = ((0.0, 0.135, 0.268, 0.422, 0.630, 1.0), (1.0, 0.9, 0.8, 0.7, 0.6, 0.5))
+_TEST_CONFIDENCE = 0.9  # Paper 4.1: test labels are at least as confident
+_ANNOTATIONS = (0.05, 0.89, 0.06)  # chance of none, one, two in a subtitle
+
+
+@dataclass(frozen=True, slots=True)
+class SignedToken:
+    """The truth about one sign of an episode."""
+
+    span: FrameSpan
+    word: Word
+    variant: str
+    form_id: str
+    signer_id: str
+    subtitle: int | None  # which subtitle mentions it, if one does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EpisodePerformance:
+    """One episode, performed, with everything that is known about it."""
+
+    episode_id: str
+    split: str
+    performance: Performance
+    subtitles: tuple[Subtitle, ...]
+    subtitle_words: tuple[tuple[Word, ...], ...]  # of the vocabulary, in order
+    annotations: tuple[Annotation, ...]
+    truth: tuple[SignedToken, ...]
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """The subtitles longer than 2 s with an annotation within 2 s of them (Paper 4.1).
+
+        An annotation belongs to the nearest of the subtitles that mention its word.
+        """
+        found: dict[int, list[Annotation]] = {}
+        for annotation in self.annotations:
+            time_ms = annotation.frame * FRAME_MS
+            distance_ms, number = min(
+                (max(subtitle.span_ms.start - time_ms, time_ms - subtitle.span_ms.stop, 0), number)
+                for number, (subtitle, words) in enumerate(zip(self.subtitles, self.subtitle_words, strict=True))
+                if annotation.word in words
+            )
+            if distance_ms < _PADDING_MS:
+                found.setdefault(number, []).append(annotation)
+        return tuple(
+            self._passage(self.subtitles[number], tuple(annotations))
+            for number, annotations in sorted(found.items())
+            if self.subtitles[number].span_ms.duration > _LEAST_SUBTITLE_MS
+        )
+
+    def _passage(self, subtitle: Subtitle, annotations: tuple[Annotation, ...]) -> Passage:
+        padded = subtitle.span_ms.padded(_PADDING_MS, _PADDING_MS)
+        span = FrameSpan(padded.start // FRAME_MS, min(-(-padded.stop // FRAME_MS), len(self.performance)))
+        return Passage(self.episode_id, span, subtitle, annotations)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Newsroom:
+    """What all episodes share."""
+
+    lexicon: Lexicon
+    words: Pool
+    annotated: frozenset[Word]
+    targets: Pool  # the test words
+    difficulty: Difficulty
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """A sign to be performed; None stands for a pause."""
+
+    sense: Sense | None
+    sentence: int
+
+
+def perform_episode(
+    episode_id: str, newsroom: Newsroom, signer: Signer, n_subtitles: int, rng: np.random.Generator
+) -> EpisodePerformance:
+    """Write, sign, subtitle and annotate an episode; the test split is known by its id."""
+    is_test = episode_id.startswith("test")
+    targets = newsroom.targets if is_test else None
+    sentences = [draw_sentence(newsroom.words, rng, targets) for _ in range(n_subtitles)]
+    signs = [sign for i, sentence in enumerate(sentences) for sign in _interpreted(i, sentence, newsroom, signer, rng)]
+    signs = [_Sign(None, -1), *signs, *([] if signs[-1].sense is None else [_Sign(None, -1)])]
+    forms = tuple(_reduced_form(newsroom, sign.sense, rng) for sign in signs)
+    plan, spans = _in_time(forms, signer, newsroom.difficulty, rng)
+    words = [sign.sense.word if sign.sense else None for sign in signs]
+    performance = mouthed(performed(plan, signer, newsroom.difficulty.blend_frames, rng), words, spans)
+    mentioned = [{lemma.word for lemma in sentence.lemmas} for sentence in sentences]
+    truth = tuple(
+        SignedToken(FrameSpan(*span), sign.sense.word, sign.sense.variant, sign.sense.form_id, signer.signer_id,
+                    sign.sentence if sign.sense.word in mentioned[sign.sentence] else None)
+        for sign, span in zip(signs, spans, strict=True) if sign.sense is not None
+    )  # fmt: skip
+    places = [[FrameSpan(*span) for sign, span in zip(signs, spans, strict=True) if sign.sentence == i and sign.sense]
+              for i in range(n_subtitles)]  # fmt: skip
+    return EpisodePerformance(
+        episode_id=episode_id,
+        split="test" if is_test else "train",
+        performance=performance,
+        subtitles=_subtitled(sentences, places, rng),
+        subtitle_words=tuple(tuple(lemma.word for lemma in sentence.lemmas) for sentence in sentences),
+        annotations=_annotated(episode_id, sentences, truth, newsroom.annotated, rng),
+        truth=truth,
+    )
+
+
+def _interpreted(
+    number: int, sentence: Sentence, newsroom: Newsroom, signer: Signer, rng: np.random.Generator
+) -> list[_Sign]:
+    """The signs of a sentence in the order of signing, and perhaps a pause."""
+    n = len(sentence.lemmas)
+    is_signed = rng.random(n) < _SIGNED
+    if sentence.target is not None:
+        is_signed[sentence.target] = True
+    if not is_signed.any():
+        is_signed[int(rng.integers(n))] = True
+    extra = [newsroom.words.draw("noun", rng) for _ in range(rng.poisson(_EXTRA))]
+    told = [lemma for lemma, signed in zip(sentence.lemmas, is_signed, strict=True) if signed] + extra
+    place = np.concatenate([np.flatnonzero(is_signed), rng.uniform(0, n, len(extra))])
+    order = np.argsort(place + rng.normal(0, _REORDERING, len(told)), kind="stable")
+    own = [newsroom.lexicon.senses[told[i].word] for i in order]
+    signs = []
+    for senses in own:  # everybody has a favourite among the variants of a word, and uses another now and then
+        favourite = zlib.crc32(f"{signer.signer_id}/{senses[0].word}".encode()) % len(senses)
+        sense = senses[favourite if rng.random() < 0.8 else int(rng.integers(len(senses)))]
+        signs.append(_Sign(sense, number))
+    return signs + [_Sign(None, -1)] * bool(rng.random() < _PAUSE)
+
+
+def _reduced_form(newsroom: Newsroom, sense: Sense | None, rng: np.random.Generator) -> Form | None:
+    """Quick signing leaves out repetitions, and sometimes the other hand."""
+    if sense is None:
+        return None
+    form = newsroom.lexicon.forms[sense.form_id]
+    if form.hands is Hands.SYMMETRIC and rng.random() < newsroom.difficulty.weak_drop:
+        form = replace(form, hands=Hands.ONE)
+    kept = 1 + int(rng.random() < 0.4)
+    return replace(form, strokes=tuple(replace(s, repetitions=min(s.repetitions, kept)) for s in form.strokes))
+
+
+def _in_time(
+    forms: tuple[Form | None, ...], signer: Signer, difficulty: Difficulty, rng: np.random.Generator
+) -> tuple[Plan, list[tuple[int, int]]]:
+    """A plan with its frames, and the frames of each form."""
+    plan = strokes_of(forms, signer)
+    scales = (difficulty.token_location, difficulty.token_orientation, difficulty.token_fingers)
+    amounts = np.clip(rng.normal(difficulty.reduction, 0.12, len(plan)), 0, 0.8)
+    plan = reduced(varied(plan, scales, rng), amounts, difficulty.assimilation)
+    counts = np.array([len(form.strokes) if form else 1 for form in forms])
+    owner = np.repeat(np.arange(len(forms)), counts)
+    total = np.clip(np.rint(rng.normal(10, 1.7, len(forms)) * signer.tempo), _SHORTEST, _LONGEST).astype(np.int64)
+    is_pause = np.array([form is None for form in forms])
+    total = np.where(is_pause, rng.integers(8, 26, len(forms)), total)
+    within = np.where(counts > 1, 3, 0)  # frames of the transition inside a compound
+    durations = ((total - within) // counts)[owner]
+    gaps = np.clip(np.rint(1.6 + 2.6 * gap_lengths(plan)), 2, 9).astype(np.int64)
+    gaps[owner[1:] == owner[:-1]] = 3
+    plan = timed(plan, durations, gaps)
+    first = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    starts, stops = plan.start[first], plan.stop[first + counts - 1]
+    return plan, list(zip(starts.tolist(), stops.tolist(), strict=True))
+
+
+def _subtitled(
+    sentences: list[Sentence], places: list[list[FrameSpan]], rng: np.random.Generator
+) -> tuple[Subtitle, ...]:
+    """Subtitles run ahead of the interpreter, stay a little longer, and follow each other without overlap."""
+    lag = rng.normal(300, 450, len(sentences))
+    shown: list[Subtitle] = []
+    before = 0.0
+    for sentence, spans, late in zip(sentences, places, lag, strict=True):
+        start = max(before, spans[0].start * FRAME_MS - late - 150)
+        stop = max(start + 600, spans[-1].stop * FRAME_MS - late + 150)
+        shown.append(Subtitle(MillisSpan.of(start, stop), sentence.text))
+        before = stop
+    return tuple(shown)
+
+
+def _annotated(
+    episode_id: str, sentences: list[Sentence], truth: tuple[SignedToken, ...], known: frozenset[Word],
+    rng: np.random.Generator,
+) -> tuple[Annotation, ...]:  # fmt: skip
+    """Sparse annotations: about one per subtitle, of words known to the annotator."""
+    tokens: dict[int, list[SignedToken]] = {}
+    for token in truth:
+        if token.subtitle is not None:
+            tokens.setdefault(token.subtitle, []).append(token)
+    found: list[Annotation] = []
+    for number, sentence in enumerate(sentences):
+        signed = tokens.get(number, [])
+        candidates = [token for token in signed if token.word in known]
+        wanted = int(rng.choice(len(_ANNOTATIONS), p=_ANNOTATIONS))
+        if sentence.target is not None:
+            target = sentence.lemmas[sentence.target].word
+            candidates, wanted = [token for token in candidates if token.word == target], 1
+        for i in rng.permutation(len(candidates))[:wanted]:
+            confidence = float(np.interp(rng.random(), *_CONFIDENCES))
+            if sentence.target is not None:
+                confidence = float(rng.uniform(_TEST_CONFIDENCE, 1))
+            word = candidates[i].word
+            others = [token for token in signed if token.word != word]
+            is_wrong = rng.random() < 0.01 + 0.6 * (1 - confidence) and others
+            token = others[int(rng.integers(len(others)))] if is_wrong else candidates[i]
+            frame = max(0, token.span.stop - 1 + round(rng.normal(0, 2)))
+            found.append(Annotation(episode_id, word, frame, round(confidence, 4), "mouthing"))
+    return tuple(sorted(found, key=lambda annotation: annotation.frame))
+
 
 _MOST_ENTRIES = 10  # Paper 4.1
 _REGIONS = ("north", "south", "east", "west")

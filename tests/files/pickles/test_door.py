@@ -15,9 +15,8 @@ import torch
 
 from signspot.errors import InputError
 from signspot.files.pickles import door as load
-from signspot.files.pickles.containers import Kind
 from signspot.files.pickles.door import inspect, read_metadata, read_tensors
-from signspot.files.pickles.scan import Findings
+from signspot.files.pickles.scan import Findings, Kind
 from tests.files.pickles import crafted
 
 WORDS = {

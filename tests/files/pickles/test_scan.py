@@ -14,9 +14,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.files.pickles.containers import Kind, Refused, open_container
 from signspot.files.pickles.door import inspect
-from signspot.files.pickles.scan import scan
+from signspot.files.pickles.scan import Kind, Refused, open_container, scan
 
 
 class Recorder(pickle.Unpickler):

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
-from signspot.files.pickles.containers import Refused
-from signspot.files.pickles.scan import ARRAYS, STRUCTURE, Encoder, Opaque, read_plain, read_tree
+from signspot.files.pickles.scan import ARRAYS, STRUCTURE, Encoder, Opaque, Refused, read_plain, read_tree
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text() | st.binary()

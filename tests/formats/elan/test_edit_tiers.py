@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from lxml import etree
 
+from signspot.domain.recordings import Word
 from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import Millis, MillisSpan
-from signspot.domain.words import Word
 from signspot.errors import FormatError, InputError
 from signspot.files.xml import parse_xml
 from signspot.formats.elan.document import ElanDocument, ElanMedia, _ElanTier, document_of

@@ -12,8 +12,21 @@ from pathlib import Path
 from typing import BinaryIO
 
 from signspot.errors import readable_size
-from signspot.files.pickles.containers import Kind, Limits, Refused, close, leave_network, limit_time_and_disk
-from signspot.files.pickles.scan import ARRAYS, STRUCTURE, SWALLOWED, Encoder, Opaque, Swallowed, read_plain
+from signspot.files.pickles.scan import (
+    ARRAYS,
+    STRUCTURE,
+    SWALLOWED,
+    Encoder,
+    Kind,
+    Limits,
+    Opaque,
+    Refused,
+    Swallowed,
+    close,
+    leave_network,
+    limit_time_and_disk,
+    read_plain,
+)
 
 REASON = "reason.txt"
 REFUSED, DISK_FULL = 3, 4  # exit codes

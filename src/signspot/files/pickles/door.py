@@ -20,8 +20,17 @@ import numpy as np
 
 from signspot.errors import EnvironmentProblem, InputError
 from signspot.files.pickles import child
-from signspot.files.pickles.containers import MAX_BYTES, Kind, Limits, Refused, open_container
-from signspot.files.pickles.scan import Array, Findings, read_tree, scan
+from signspot.files.pickles.scan import (
+    MAX_BYTES,
+    Array,
+    Findings,
+    Kind,
+    Limits,
+    Refused,
+    open_container,
+    read_tree,
+    scan,
+)
 from signspot.interrupts import gone_afterwards
 
 _NOTHING_RAN = "Nothing was run. Get a .safetensors file, or the data in an open format"

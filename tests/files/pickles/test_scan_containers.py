@@ -9,8 +9,8 @@ from pathlib import Path
 TRIES = """
 import ctypes, os, resource, shutil, socket, subprocess, sys
 from pathlib import Path
-from signspot.files.pickles.containers import Refused
-from signspot.files.pickles.containers import Limits, close, leave_network, limit_time_and_disk
+from signspot.files.pickles.scan import Refused
+from signspot.files.pickles.scan import Limits, close, leave_network, limit_time_and_disk
 
 limits = Limits(memory_bytes=100_000_000, cpu_seconds=20, output_bytes=1000)
 limit_time_and_disk(limits)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.words import Synonyms, Vocabulary, Word, normalise
+from signspot.domain.recordings import Synonyms, Vocabulary, Word, normalise
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.time import MillisSpan
 from signspot.errors import InputError
-from signspot.evaluation.overlap import _THRESHOLDS_PERCENT, SignSpan, overlap_scores
+from signspot.evaluation.localisation import _THRESHOLDS_PERCENT, SignSpan, overlap_scores
 
 
 def sign(number: int, start: int, stop: int) -> SignSpan:

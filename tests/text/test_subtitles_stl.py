@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ttconv.stl import reader as ttconv_reader
 
-from signspot.text.subtitle_formats import Cue, Unreadable, is_stl, read_stl
+from signspot.text.subtitles import Cue, Unreadable, is_stl, read_stl
 from tests.text.stl_writer import Block, stl
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.errors import SubtitleError
-from signspot.text.subtitle_formats import Cue, Unreadable, read_blocks, read_microdvd, read_substation
+from signspot.text.subtitles import Cue, Unreadable, read_blocks, read_microdvd, read_substation
 
 SUB = Path("a.sub")
 WORDS = st.lists(st.sampled_from(["the", "sign", "house", "3", "it's", "où", "好"]), min_size=1, max_size=4).map(

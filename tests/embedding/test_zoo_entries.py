@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.recordings import Dictionary, Entry, Episode
+from signspot.domain.recordings import Dictionary, Entry, Episode, Word
 from signspot.domain.tracks import FloatArray
-from signspot.domain.words import Word
-from signspot.embedding.entries import embed_entries, embed_gallery, embed_query
 from signspot.embedding.landmarks import LandmarkModel
 from signspot.embedding.model import Embeds, Reading, VideoTrack, Views, trunk_of
 from signspot.embedding.pictures import ColourModel, PictureModel, frames_at_rate
-from signspot.embedding.zoo import load_model
+from signspot.embedding.zoo import embed_entries, embed_gallery, embed_query, load_model
 from signspot.errors import DictionaryError, InputError
 from signspot.stores.dictionary import EntryFeatures, FeatureSet, write_entry_features
 from tests.embedding.test_landmarks_signs import random_model

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from signspot.domain.tracks import Ints
 from signspot.errors import InputError
-from signspot.evaluation.intervals import (
+from signspot.evaluation.measures import (
     BootstrapOptions,
     Interval,
     _interval,
     class_interval,
+    class_means,
     mean_interval,
     ratio_interval,
     unit_interval,
 )
-from signspot.evaluation.ranking import class_means
 
 MANY = BootstrapOptions(draws=4000)
 
@@ -111,7 +111,7 @@ def test_the_same_seed_gives_the_same_interval_and_blocks_change_nothing(monkeyp
     once = unit_interval(values, classes, signer)
     assert unit_interval(values, classes, signer) == once
     assert unit_interval(values, classes, signer, BootstrapOptions(seed=1)) != once
-    monkeypatch.setattr("signspot.evaluation.intervals._CELLS", 1000)
+    monkeypatch.setattr("signspot.evaluation.measures._CELLS", 1000)
     in_blocks = unit_interval(values, classes, signer)
     assert ends(in_blocks) == pytest.approx(ends(once), abs=1e-12)
 

@@ -3,10 +3,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from signspot.domain.words import Word
+from signspot.domain.recordings import Word
 from signspot.world.lexicon import PATHS, Form, Hands, _random_form, _Stroke
-from signspot.world.motion import Performance, _minimum_jerk, _path_offsets, mouthed, performed, strokes_of, timed
-from signspot.world.people import Signer, draw_signer
+from signspot.world.people import (
+    Performance,
+    Signer,
+    _minimum_jerk,
+    _path_offsets,
+    draw_signer,
+    mouthed,
+    performed,
+    strokes_of,
+    timed,
+)
 from signspot.world.settings import Difficulty, chance
 from signspot.world.simulation import _as_detected
 

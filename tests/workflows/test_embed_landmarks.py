@@ -11,8 +11,8 @@ from signspot.embedding.landmarks import landmarks_of
 from signspot.embedding.model import Reading
 from signspot.errors import InputError, MissingExtra
 from signspot.formats.pose import read_pose
-from signspot.workflows import landmarks
-from signspot.workflows.landmarks import Landmarked, LandmarkRequest, landmark_files
+from signspot.workflows import embed as landmarks
+from signspot.workflows.embed import Landmarked, LandmarkRequest, landmark_files
 from tests.embedding.test_landmarks import COLOURS, HERE, log, times_asked
 from tests.media.stand_in_detector import coloured_video
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from signspot.domain.recordings import Rights
-from signspot.domain.words import normalise
+from signspot.domain.recordings import Rights, normalise
 from signspot.errors import FormatError
-from signspot.workflows.mine import MinedExample, _read_mined, _write_mined
+from signspot.workflows.variants import MinedExample, _read_mined, _write_mined
 
 EXAMPLE = MinedExample(
     word=normalise("apple"), file="clips/1.mp4", rank=1, cosine=0.75, start_ms=40, stop_ms=680, spotting_id="spot:1",

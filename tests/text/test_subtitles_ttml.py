@@ -14,8 +14,8 @@ from ttconv.imsc import reader as ttconv_reader
 from ttconv.isd import ISD
 
 from signspot.errors import SubtitleError
-from signspot.text.subtitle_formats import Cue, Unreadable, read_ttml
-from tests.text.test_subtitle_formats_stl import drop_frame_count
+from signspot.text.subtitles import Cue, Unreadable, read_ttml
+from tests.text.test_subtitles_stl import drop_frame_count
 
 FILE = Path("film.ttml")
 NTSC = 'ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001" ttp:timeBase="smpte" ttp:dropMode="dropNTSC"'

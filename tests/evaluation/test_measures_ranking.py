@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score
 
 from signspot.domain.tracks import Bools, Floats, Ints
 from signspot.errors import InputError
-from signspot.evaluation.ranking import (
+from signspot.evaluation.measures import (
     average_precision,
     chance_average_precision,
     chance_recall_among_first,
