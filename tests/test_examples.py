@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import signspot
-from signspot.formats.elan.edit import read_eaf
+from signspot.formats.elan import read_eaf
 from signspot.workflows.world import WorldRequest, make_world
 from signspot.world.settings import PRESETS
 from tests.cli.test_demo import TINY

@@ -43,7 +43,7 @@ from signspot.media.trim import trim_by_landmarks
 from signspot.models.checkpoints import load_checkpoint
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.spotting.friends import FriendOptions, Friends, Gallery, Relation, friends
-from signspot.workflows.friends import usual_options
+from signspot.workflows.lookup import usual_options
 
 HERE = Path(__file__).parent
 SHOULDERS = 0.27  # picture heights: how wide they are in most recordings

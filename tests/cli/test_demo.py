@@ -18,7 +18,7 @@ from signspot.cli import main
 from signspot.domain.recordings import Word
 from signspot.domain.time import MillisSpan
 from signspot.embedding.zoo import load_model
-from signspot.formats.elan.edit import read_eaf
+from signspot.formats.elan import read_eaf
 from signspot.learning.material import read_split
 from signspot.media.reader import VideoReader
 from signspot.models.checkpoints import ModelCard, describe, save_checkpoint, state_of

@@ -7,7 +7,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from signspot.cli.landmarks import landmarks
+from signspot.cli.embed import landmarks
 from signspot.formats.pose import read_pose
 from tests.media.stand_in_detector import coloured_video, install
 

@@ -27,7 +27,7 @@ from signspot.domain.results import VideoAnswer
 from signspot.domain.time import MillisSpan
 from signspot.embedding.model import Reading
 from signspot.errors import EnvironmentProblem
-from signspot.formats.elan.edit import read_eaf
+from signspot.formats.elan import read_eaf
 from signspot.media.writer import VideoWriter
 from signspot.stores.spottings import read_spottings, spotting_record
 from signspot.workflows.spot import SpotOptions, spot_prepared

@@ -18,7 +18,7 @@ import pytest
 from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import FrameShape
 from signspot.errors import EnvironmentProblem, SignspotError, VideoError
-from signspot.media import messages
+from signspot.media import video as messages
 from signspot.media.reader import VideoReader
 from signspot.media.video import Limits, ReadRequest
 from tests.media.videos import Recipe, make_video

@@ -28,8 +28,14 @@ from signspot.spotting.variants import Diversity
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import open_store
 from signspot.stores.spottings import read_spottings
-from signspot.workflows.friends import FriendsRequest, compare_dictionaries, write_comparison
-from signspot.workflows.lookup import Lookup, LookupOptions, lookup
+from signspot.workflows.lookup import (
+    FriendsRequest,
+    Lookup,
+    LookupOptions,
+    compare_dictionaries,
+    lookup,
+    write_comparison,
+)
 from signspot.workflows.spot import SpotOptions
 from signspot.workflows.variants import (
     FootageRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from signspot.embedding.model import COLOUR_MODEL, LANDMARK_MODEL
 from signspot.spotting.friends import FriendOptions
-from signspot.workflows.friends import usual_options
+from signspot.workflows.lookup import usual_options
 
 
 def test_closeness_suits_the_model() -> None:

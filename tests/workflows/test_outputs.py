@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from signspot.cli.options import AnnotateFiles, ExportFiles
+from signspot.cli.spot import _AnnotateFiles, _ExportFiles
 from signspot.domain.recordings import Subtitle, normalise
 from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer, WordAnswer
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
 from signspot.errors import FormatError, InputError, OutputExists
 from signspot.formats.challenge import read_challenge
-from signspot.formats.elan.edit import read_eaf
+from signspot.formats.elan import read_eaf
 from signspot.stores.spottings import read_spottings, write_spottings
 from signspot.workflows.outputs import ExportRequest, Output, WhyRequest, _read_results, export, why, write_answer
 
@@ -160,9 +160,9 @@ def test_what_cannot_be_exported_says_what_is_missing_and_nothing_is_replaced(tm
 
 def test_every_format_of_the_table_has_an_ending_of_its_own_and_an_option() -> None:
     assert len({kind.value.ending for kind in Output}) == len(Output)
-    options = {files: {option.name for option in fields(files)} for files in (AnnotateFiles, ExportFiles)}
-    assert options[AnnotateFiles] | {"json"} == {kind.name.lower() for kind in Output}
-    assert options[ExportFiles] == {kind.name.lower() for kind in Output if not kind.value.needs_search} - {"bobsl"}
+    options = {files: {option.name for option in fields(files)} for files in (_AnnotateFiles, _ExportFiles)}
+    assert options[_AnnotateFiles] | {"json"} == {kind.name.lower() for kind in Output}
+    assert options[_ExportFiles] == {kind.name.lower() for kind in Output if not kind.value.needs_search} - {"bobsl"}
 
 
 def test_no_results_at_all_export_to_an_empty_table(tmp_path: Path) -> None:

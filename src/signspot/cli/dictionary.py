@@ -37,7 +37,7 @@ _JSON = typer.Option(None, "--json", metavar="[F.json]", help="Give the result a
 
 
 @dictionary_app.command("check")
-def check_dictionary_command(
+def _check_dictionary_command(
     source: Path = _SOURCE,
     json_target: Path | None = _JSON,
     quick: bool = typer.Option(False, "--quick", help="Open every clip, but do not decode it to its end."),
@@ -55,7 +55,7 @@ def check_dictionary_command(
 
 
 @dictionary_app.command("import")
-def import_dictionary_command(
+def _import_dictionary_command(
     source: Path = typer.Argument(metavar="FILE", help="bsldict_v1.pkl, WLASL_v0.3.json or MSASL_*.json."),
     folder: Path = typer.Argument(metavar="DIR", help="The dictionary to make; for JSON, the folder of its clips."),
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace a dictionary made by an earlier import."),
@@ -71,7 +71,7 @@ def import_dictionary_command(
 
 
 @corpus_app.command("check")
-def check_corpus_command(
+def _check_corpus_command(
     source: Path = _SOURCE,
     json_target: Path | None = _JSON,
     full: bool = typer.Option(False, "--full", help="Decode every video to its end (finds truncated files)."),
@@ -85,7 +85,7 @@ def check_corpus_command(
 
 
 @corpus_app.command("import")
-def import_corpus_command(
+def _import_corpus_command(
     source: Path = typer.Argument(
         metavar="FILE",
         help="Annotations: *_spottings.json or .pkl, mouthings or info of BSL-1K, or a challenge's truth.",
@@ -176,7 +176,8 @@ def _problem_record(one: Notice) -> dict[str, object]:
 _SHOWN_OF_A_KIND = 10  # lines of a kind on the screen; the tables in the folder have them all
 
 
-def build(
+@dictionary_app.command("build")
+def _build(
     source: Path = typer.Argument(metavar="SRC", help="A folder of clips, a CSV, a dictionary, or a WLASL JSON file."),
     folder: Path = typer.Argument(metavar="DIR", help="The dictionary to build, or to go on building."),
     clips: Path | None = typer.Option(None, "--clips", metavar="DIR", help="Where the clips of a WLASL list are."),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TestSet:
+class _TestSet:
     """What a model is tested on."""
 
     test: Path | None = typer.Option(None, "--test", metavar="DIR", help="Test material (`signspot train material`).")
@@ -54,7 +54,7 @@ class TestSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class _Rules:
     """By which rules it is tested."""
 
     protocol: str = typer.Option(
@@ -92,8 +92,8 @@ def evaluate(
     overwrite: bool = typer.Option(False, "--overwrite", help="Replace an evaluation that is there."),
     json_target: Path | None = typer.Option(None, "--json", metavar="[-|FILE]", help="Give the result as JSON."),
     *,
-    rules: Rules,
-    test_set: TestSet,
+    rules: _Rules,
+    test_set: _TestSet,
     keeping: StoreOptions,
 ) -> None:
     """Score a model: mAP, R@5 and localisation as the paper defines them, with intervals and its numbers beside."""

@@ -17,27 +17,7 @@ from contextlib import contextmanager
 import typer
 
 from signspot import interrupts
-from signspot.cli import (
-    annotate,
-    calibrate,
-    demo,
-    embed,
-    evaluate,
-    export,
-    friends,
-    landmarks,
-    lookup,
-    mine,
-    models,
-    spot,
-    store,
-    train,
-    variants,
-    why,
-    world,
-)
-from signspot.cli import dictionary as check
-from signspot.cli import dictionary as dictionary_build
+from signspot.cli import dictionary, embed, evaluate, lookup, models, spot, train, variants, world
 from signspot.cli.console import warn
 from signspot.errors import SignspotError, one_line
 from signspot.files.atomic import machine_trouble
@@ -71,24 +51,23 @@ def _options(
     """Options that stand before any command."""
 
 
-app.command("demo")(demo.demo)
+app.command("demo")(world.demo)
 app.command("spot")(spot.spot)
-app.command("annotate")(annotate.annotate)
-app.command("calibrate")(calibrate.calibrate)
+app.command("annotate")(spot.annotate)
+app.command("calibrate")(models.calibrate)
 app.command("embed")(embed.embed)
-app.command("landmarks")(landmarks.landmarks)
+app.command("landmarks")(embed.landmarks)
 app.command("evaluate")(evaluate.evaluate)
 app.command("lookup")(lookup.lookup)
 app.command("variants")(variants.variants)
-app.command("friends")(friends.friends)
-app.command("export")(export.export)
-app.command("why")(why.why)
-app.add_typer(mine.app, name="mine")
-check.dictionary_app.command("build")(dictionary_build.build)
-app.add_typer(check.dictionary_app, name="dictionary")
-app.add_typer(check.corpus_app, name="corpus")
+app.command("friends")(lookup.friends)
+app.command("export")(spot.export)
+app.command("why")(spot.why)
+app.add_typer(variants.mine_app, name="mine")
+app.add_typer(dictionary.dictionary_app, name="dictionary")
+app.add_typer(dictionary.corpus_app, name="corpus")
 app.add_typer(models.app, name="models")
-app.add_typer(store.app, name="store")
+app.add_typer(embed.store_app, name="store")
 app.add_typer(train.app, name="train")
 app.add_typer(world.app, name="world")
 

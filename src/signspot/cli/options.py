@@ -17,14 +17,12 @@ import typer
 
 from signspot.cli.console import Bars, print_json, warn
 from signspot.domain.recordings import SignerBox
-from signspot.embedding.model import COLOUR_MODEL, Reading, Views
+from signspot.embedding.model import COLOUR_MODEL, Reading
 from signspot.embedding.zoo import ModelChoice
 from signspot.errors import EnvironmentProblem, InputError, one_line
 from signspot.files.atomic import refuse_existing
 from signspot.files.json import write_json
 from signspot.stores.features import usable_store_folder
-from signspot.text.subtitles import SubtitleOptions
-from signspot.workflows.outputs import Output
 from signspot.workflows.spot import SpotOptions
 from signspot.workflows.variants import FootageRequest
 
@@ -114,7 +112,7 @@ def signer_box(text: str | None) -> SignerBox | None:
 
 
 @dataclass(frozen=True)
-class ModelOptions:
+class _ModelOptions:
     """Which model, and where it runs."""
 
     model: str = MODEL
@@ -136,19 +134,29 @@ class StoreOptions:
     no_store: bool = typer.Option(False, "--no-store", help="Keep nothing: compute everything anew.")
     trust: bool = TRUST
 
-    def reading_for(self, model: str, bars: Bars, *, box: str | None = None, stride: int = 1) -> Reading:
+    def reading_for(self, model: str, bars: Bars, *, box: str | None = None) -> Reading:
         return Reading(
             store=None if self.no_store else self.store or _default_store(model), isolated=not self.trust,
-            box=signer_box(box), stride=stride, progress=bars, notify=bars.notify,
+            box=signer_box(box), progress=bars, notify=bars.notify,
         )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class ReadingOptions(StoreOptions, ModelOptions):
+class ReadingOptions(StoreOptions, _ModelOptions):
     """The model, and how recordings are read for it."""
 
-    def reading(self, bars: Bars, *, box: str | None = None, stride: int = 1) -> Reading:
-        return self.reading_for(self.model, bars, box=box, stride=stride)
+    def reading(self, bars: Bars, *, box: str | None = None) -> Reading:
+        return self.reading_for(self.model, bars, box=box)
+
+
+@dataclass(frozen=True)
+class WindowOptions:
+    """How densely windows lie."""
+
+    stride: int = STRIDE
+
+    def on(self, reading: Reading) -> Reading:
+        return replace(reading, stride=self.stride)
 
 
 @dataclass(frozen=True)
@@ -166,13 +174,14 @@ class SearchOptions(ReadingOptions):
     box: str | None = BOX
     language: str = LANGUAGE
 
-    def options(self, bars: Bars, stride: int = 1) -> SpotOptions:
+    def options(self, bars: Bars, windows: WindowOptions | None = None) -> SpotOptions:
+        reading = self.reading(bars, box=self.box)
         return SpotOptions(
             threshold=self.threshold,
             least_presence=self.presence,
             false_alarms=_alarm_rate(self.false_alarms),
             language=self.language,
-            reading=self.reading(bars, box=self.box, stride=stride),
+            reading=reading if windows is None else windows.on(reading),
         )
 
     def footage(self, source: Path, word: str, dictionary: Path, subtitles: Path | None, bars: Bars) -> FootageRequest:
@@ -214,102 +223,6 @@ def warn_all(messages: Iterable[str]) -> None:
         warn(message)
 
 
-# The options of the commands that search videos for words and write what they find: `spot` and `annotate`.
-
-
-@dataclass(frozen=True, slots=True)
-class SubtitleTimes:
-    """Where in a video its subtitles belong."""
-
-    shift: float = typer.Option(0.0, "--shift", metavar="SECONDS", help="Move the subtitles later (or earlier: -2.5).")
-    drift: float = typer.Option(1.0, "--drift", metavar="FACTOR", help="Stretch subtitle times, such as 1.001.")
-    padding: float = typer.Option(2.0, "--padding", metavar="SECONDS", help="Search this far around a subtitle, too.")
-    encoding: str = typer.Option("", "--encoding", help="Of the subtitles, such as windows-1252, if not recognised.")
-
-    @property
-    def reading(self) -> SubtitleOptions:
-        return SubtitleOptions(shift_ms=round(self.shift * 1000), scale=self.drift, encoding=self.encoding)
-
-    def on(self, options: SpotOptions) -> SpotOptions:
-        return replace(options, padding_ms=round(self.padding * 1000))
-
-
-@dataclass(frozen=True, slots=True)
-class MatchOptions:
-    """How thoroughly `spot` looks, and what counts as the same sign."""
-
-    mirror: bool = typer.Option(False, "--mirror", help="Also signs of the other hand: dictionary clips mirrored.")
-    rates: str = typer.Option("", "--rates", metavar="R,R", help="Also clips at other speeds, e.g. 0.7,1.4.")
-    whole_windows: bool = typer.Option(False, "--whole-windows", help="Findings last 16 frames, not as the sign does.")
-    stride: int = STRIDE
-    quick: bool = typer.Option(
-        False,
-        "--quick",
-        help="An answer sooner, on long videos: compare every fourth window, then all around the best 12 places of "
-        "each dictionary clip. What is found is exact; some may be missed. Keeps nothing; uses what --store holds.",
-    )
-
-    def on(self, options: SpotOptions) -> SpotOptions:
-        views = Views(mirror=self.mirror, rates=_numbers(self.rates))
-        return replace(options, views=views, refine=not self.whole_windows, quick=self.quick)
-
-
-def _file(kind: Output, text: str = "") -> Any:
-    """The option that names the file of an output, with the help of the table of formats unless there is another."""
-    metavar = f"F.{kind.value.ending.rpartition('.')[2]}"
-    return typer.Option(None, f"--{kind.name.lower()}", metavar=metavar, help=text or kind.value.help)
-
-
-class OutputFiles:
-    """Where results go: every field is a kind of output."""
-
-    __slots__ = ()
-
-    def asked_for(self, json_file: Path | None = None) -> dict[Output, Path]:
-        named = {Output[option.name.upper()]: getattr(self, option.name) for option in fields(self)}  # type: ignore[arg-type]
-        given = {} if json_file is None else {Output.JSON: json_file}
-        return {kind: path for kind, path in (given | named).items() if path is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class SpotFiles(OutputFiles):
-    """What `spot` can write."""
-
-    csv: Path | None = _file(Output.CSV)
-    jsonl: Path | None = _file(Output.JSONL)
-    parquet: Path | None = _file(Output.PARQUET)
-    vtt: Path | None = _file(Output.VTT)
-    srt: Path | None = _file(Output.SRT)
-    eaf: Path | None = _file(Output.EAF)
-    via: Path | None = _file(Output.VIA)
-    plot: Path | None = _file(Output.PLOT)
-    video: Path | None = _file(Output.VIDEO)
-
-
-@dataclass(frozen=True, slots=True)
-class AnnotateFiles(SpotFiles):
-    """What `annotate` can write: the same, and what others publish of whole corpora."""
-
-    challenge: Path | None = _file(Output.CHALLENGE)
-    bobsl: Path | None = _file(Output.BOBSL)
-    lag: Path | None = _file(Output.LAG)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportFiles(OutputFiles):
-    """What `export` can write."""
-
-    csv: Path | None = _file(Output.CSV)
-    json: Path | None = _file(Output.JSON)
-    jsonl: Path | None = _file(Output.JSONL)
-    parquet: Path | None = _file(Output.PARQUET)
-    eaf: Path | None = _file(Output.EAF, "ELAN file.")
-    vtt: Path | None = _file(Output.VTT)
-    srt: Path | None = _file(Output.SRT)
-    via: Path | None = _file(Output.VIA)
-    challenge: Path | None = _file(Output.CHALLENGE, "JSON of the spotting challenge.")
-
-
 def _alarm_rate(text: str | None) -> float | None:
     """The false alarms an hour in `1/h`, `0.5/h` or `2`."""
     if text is None:
@@ -322,10 +235,3 @@ def _alarm_rate(text: str | None) -> float | None:
     if not 0 < rate < 1e9:
         raise InputError("--false-alarms", f"{text!r} is not a number per hour", "write 1/h or 0.2/h")
     return rate
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(",") if part.strip())
-    except ValueError as error:
-        raise InputError("--rates", f"{text!r} is not a list of numbers", "write speeds such as 0.7,1.4") from error

@@ -37,7 +37,7 @@ _SAVE = typer.Option(5.0, "--save-minutes", min=0.0, help="Save the state this o
 
 
 @app.command("split")
-def split_command(
+def _split_command(
     out: Path = typer.Option(..., "--out", metavar="FILE.json", help="The split to write."),
     test_words: int = typer.Option(..., "--test-words", min=1, metavar="N", help="How many words to test."),
     corpus: Path | None = typer.Option(None, "--corpus", metavar="DIR", help="Draw from the words annotated here,"),
@@ -68,7 +68,7 @@ def split_command(
 
 @app.command("material")
 @grouped
-def material_command(
+def _material_command(
     corpus: Path = typer.Option(..., "--corpus", metavar="DIR", help="Annotated episodes with subtitles."),
     dictionary: Path = DICTIONARY,
     trunk: str = typer.Option(..., "--trunk", metavar="MODEL", help="Makes the vectors: a name or .safetensors file."),
@@ -105,7 +105,7 @@ def material_command(
 
 
 @app.command("embedding")
-def embedding_command(
+def _embedding_command(
     config: Path = _CONFIG,
     data: Path = typer.Option(..., "--data", metavar="DIR", help="Training material."),
     out: Path = _OUT,
@@ -133,7 +133,7 @@ def embedding_command(
 
 
 @app.command("trunk")
-def trunk_command(
+def _trunk_command(
     config: Path = _CONFIG,
     corpus: Path | None = typer.Option(None, "--corpus", metavar="DIR", help="Annotated episodes."),
     dictionary: Path | None = typer.Option(None, "--dictionary", metavar="DIR", help="Dictionary clips."),
@@ -171,7 +171,7 @@ def trunk_command(
 
 
 @app.command("compare")
-def compare_command(
+def _compare_command(
     runs: list[Path] = typer.Argument(metavar="RUN...", help="Folders of runs."),
     json_target: Path | None = typer.Option(None, "--json", metavar="[-]", help="Give the result as JSON."),
 ) -> None:

@@ -1,13 +1,24 @@
-"""`signspot world`: a made-up signing world whose truth is known, as ordinary files."""
+"""`signspot world`: a made-up signing world whose truth is known, as ordinary files.
+
+`signspot demo`: the whole path, with nothing but this program.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import time
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from signspot.cli.console import print_json, progress_bars
+
+if TYPE_CHECKING:
+    from signspot.workflows.demo import Demonstration
+
 
 _HELP = "Make a signing world whose truth is known: synthetic, for trying, testing and comparing."
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode=None)
@@ -17,7 +28,7 @@ _SEED = typer.Option(0, "--seed", min=0, help="Another seed is another world.")
 
 
 @app.command("make")
-def make_command(
+def _make_command(
     folder: Path = typer.Argument(metavar="DIR", help="Where to put it."),
     preset: str = _PRESET,
     seed: int = _SEED,
@@ -50,7 +61,7 @@ def make_command(
 
 
 @app.command("preview")
-def preview_command(
+def _preview_command(
     folder: Path = typer.Argument(metavar="DIR", help="Where to put the pictures."),
     preset: str = _PRESET,
     seed: int = _SEED,
@@ -63,7 +74,7 @@ def preview_command(
 
 
 @app.command("measure")
-def measure_command(
+def _measure_command(
     preset: str = _PRESET,
     seed: int = _SEED,
     json_target: Path | None = typer.Option(None, "--json", metavar="[-]", help="Give the result as JSON."),
@@ -81,3 +92,50 @@ def measure_command(
         f"raw joints, nearest neighbour: mAP {measured.mean_ap:.1%}, R@5 {measured.recall_at_5:.1%}, "
         f"localisation {measured.localisation:.1%} (chance mAP {measured.chance_mean_ap:.2%})"
     )
+
+
+def demo(
+    folder: Path = typer.Argument(Path("signspot-demo"), metavar="DIR", help="Where to put what is made."),
+    seed: int = typer.Option(0, min=0, help="Another seed is another world: give another DIR too."),
+    model: str = typer.Option("world-v1", hidden=True),
+    preset: str = typer.Option("demo", hidden=True),
+    epochs: int = typer.Option(100, min=1, hidden=True),
+    backend: str = typer.Option("auto", hidden=True),
+) -> None:
+    """Make a signing world, learn to spot signs in it, and find some that were never annotated: some minutes."""
+    # torch takes seconds to load, and every command passes through here.
+    from signspot.embedding.model import Reading
+    from signspot.workflows.demo import NOTE, DemoRequest, demonstrate, findings_note, next_commands
+
+    typer.echo(f"{NOTE}\n")
+    began = time.monotonic()
+    with progress_bars() as progress:
+
+        def tell(line: str) -> None:
+            progress.clear()
+            typer.echo(f"[{time.monotonic() - began:4.0f} s] {line}")
+
+        request = DemoRequest(folder=folder, seed=seed, model=model, preset=preset, epochs=epochs, backend=backend)
+        result = demonstrate(replace(request, reading=Reading(progress=progress)), tell)
+    _print_table(result)
+    typer.echo(f"\n{findings_note(result.spotted)}")
+    files = result.files
+    typer.echo(f"\nOpen\n  {files.report}    the table, and a found and a missed sign")
+    for path, what in zip(files.outputs.paths.values(), ("the findings", "the same in ELAN", "the video"), strict=True):
+        typer.echo(f"  {path}    {what}")
+    typer.echo("\nNext\n  " + "\n  ".join(next_commands(files, result.spotted)))
+
+
+def _print_table(result: Demonstration) -> None:
+    from signspot.workflows.demo import HEADINGS
+
+    typer.echo(
+        f"\n{result.n_test_words} words that were never annotated, {result.n_passages} passages, each looked up in "
+        f"{result.n_entries} dictionary clips:\n"
+    )
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right" if heading else "left")
+    for row in result.table:
+        table.add_row(*row.cells)
+    Console(highlight=False).print(table)

@@ -14,7 +14,7 @@ from contextlib import closing
 from queue import SimpleQueue
 
 from signspot.errors import EnvironmentProblem, SignspotError, VideoError, readable_size
-from signspot.media import messages
+from signspot.media import video as messages
 from signspot.media.video import Frame, Limits, ReadRequest
 
 _LARGEST_LOG = 1 << 20

@@ -27,7 +27,7 @@ from signspot.domain.recordings import SignerBox
 from signspot.domain.time import TimeAxis, clock
 from signspot.domain.tracks import FrameShape
 from signspot.errors import EnvironmentProblem, SignspotError, VideoError
-from signspot.media import messages
+from signspot.media import video as messages
 from signspot.media.decoder import Decoder
 from signspot.media.video import Frame, Limits, Outcome, ReadReport, ReadRequest, VideoInfo, open_media
 

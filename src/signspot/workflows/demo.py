@@ -28,7 +28,7 @@ from signspot.figures.evaluation import Example, Panel, example_png
 from signspot.files.atomic import names_in, output_folder
 from signspot.files.json import write_json
 from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage, percent, write_report
-from signspot.formats.elan.edit import add_glosses, new_eaf
+from signspot.formats.elan import add_glosses, new_eaf
 from signspot.interrupts import is_asked
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head import (

@@ -25,8 +25,7 @@ from signspot.files.json import read_json, write_json
 from signspot.formats.bobsl import OFFSETS, SplitAnnotations, write_bobsl_spottings
 from signspot.formats.captions import write_captions
 from signspot.formats.challenge import write_challenge
-from signspot.formats.elan.document import ElanDocument, ElanMedia
-from signspot.formats.elan.edit import TierOptions, add_spottings, new_eaf, write_eaf
+from signspot.formats.elan import ElanDocument, ElanMedia, TierOptions, add_spottings, new_eaf, write_eaf
 from signspot.formats.via import ViaSegment, read_via, write_via
 from signspot.formats.vocabularies import ExternalVocabulary
 from signspot.media.reader import VideoReader

@@ -18,8 +18,7 @@ from signspot.domain.results import Spotting, VideoAnswer
 from signspot.embedding.model import Model
 from signspot.embedding.zoo import ModelChoice, calibration_for, load_model, open_model
 from signspot.errors import EnvironmentProblem, InputError, Notice, Notify, SignspotError
-from signspot.formats.elan.document import ElanDocument, ElanMedia, resolve_media
-from signspot.formats.elan.edit import one_list, read_eaf
+from signspot.formats.elan import ElanDocument, ElanMedia, one_list, read_eaf, resolve_media
 from signspot.formats.pose import POSE_SUFFIX
 from signspot.formats.vocabularies import ExternalVocabulary, read_ecv, read_signbank, with_type_ids
 from signspot.interrupts import at_interruption

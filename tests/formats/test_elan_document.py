@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from signspot.formats.elan.document import ElanDocument, ElanMedia, resolve_media
+from signspot.formats.elan import ElanDocument, ElanMedia, resolve_media
 
 
 @pytest.fixture

@@ -20,12 +20,15 @@ from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import Millis, MillisSpan
 from signspot.errors import FormatError, InputError
 from signspot.files.xml import parse_xml
-from signspot.formats.elan.document import ElanDocument, ElanMedia, _ElanTier, document_of
-from signspot.formats.elan.edit import (
+from signspot.formats.elan import (
+    ElanDocument,
+    ElanMedia,
     TierOptions,
+    _ElanTier,
     _fresh_ids,
     add_glosses,
     add_spottings,
+    document_of,
     new_eaf,
     one_list,
     read_eaf,
@@ -586,7 +589,7 @@ def test_a_file_without_time_order_gets_one() -> None:
 
 
 def test_a_file_that_would_grow_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signspot.formats.elan.edit.MAX_XML_BYTES", 3000)
+    monkeypatch.setattr("signspot.formats.elan.MAX_XML_BYTES", 3000)
     with pytest.raises(FormatError, match=r"would grow beyond .* with 50 spottings: ask for fewer words"):
         add_spottings(document(), [spotting(i * 10, i * 10 + 5) for i in range(50)])
 

@@ -11,8 +11,7 @@ from lxml import etree
 
 from signspot.errors import FormatError
 from signspot.files.xml import parse_xml
-from signspot.formats.elan.document import ElanDocument, document_of
-from signspot.formats.elan.edit import TierOptions, add_spottings
+from signspot.formats.elan import ElanDocument, TierOptions, add_spottings, document_of
 from tests.formats.eaf_generator import SCHEMAS, VERSIONS, load_schema, make_eaf, make_spottings, make_vocabulary
 
 PIECES = (b"<", b">", b"&", b"\0", b"\xff", b'"', b"</TIER>", b"<!DOCTYPE a>", b"&#0;", b"<TIER/>", b"]]>", b"<!--")

@@ -16,8 +16,7 @@ from lxml import etree
 
 from signspot.domain.time import Millis, MillisSpan
 from signspot.errors import FormatError, InputError, OutputExists
-from signspot.formats.elan.document import ElanDocument, resolve_media
-from signspot.formats.elan.edit import new_eaf, read_eaf, write_eaf
+from signspot.formats.elan import ElanDocument, new_eaf, read_eaf, resolve_media, write_eaf
 from tests.formats.eaf_generator import SCHEMAS, load_schema, make_eaf, seeds, sizes
 
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=timezone(timedelta(hours=2)))
@@ -250,7 +249,7 @@ def test_a_kill_before_the_new_file_is_in_place_leaves_the_old_one(tmp_path: Pat
     program = (
         "import os, signal, sys, pathlib\n"
         "import signspot.files.atomic as atomic\n"
-        "from signspot.formats.elan.edit import add_spottings, read_eaf, write_eaf\n"
+        "from signspot.formats.elan import add_spottings, read_eaf, write_eaf\n"
         "atomic._publish = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "path = pathlib.Path(sys.argv[1])\n"
         "write_eaf(add_spottings(read_eaf(path), []), path, overwrite=True)\n"

@@ -1,1 +1,0 @@
-"""ELAN annotation files: read as a document, edited without losing anything."""
