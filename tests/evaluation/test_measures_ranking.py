@@ -10,14 +10,8 @@ from sklearn.metrics import average_precision_score
 
 from signspot.domain.tracks import Bools, Floats, Ints
 from signspot.errors import InputError
-from signspot.evaluation.measures import (
-    average_precision,
-    chance_average_precision,
-    chance_recall_among_first,
-    class_means,
-    ranks,
-    recall_among_first,
-)
+from signspot.evaluation.measures import average_precision, chance_average_precision, class_means, ranks
+from signspot.evaluation.protocol import _chance_recall_among_first, _recall_among_first
 
 judged_lists = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=12)
 
@@ -87,18 +81,18 @@ def test_recall_is_the_share_of_the_relevant_in_the_first_k(judged: list[tuple[i
     down = sorted(range(len(judged)), key=lambda i: (-judged[i][0], i))
     n_relevant = int(right.sum())
     expected = sum(judged[i][1] for i in down[:k]) / min(k, n_relevant) if n_relevant else 0.0
-    assert recall_among_first(ranks(scores)[right], n_relevant, k) == pytest.approx(expected)
+    assert _recall_among_first(ranks(scores)[right], n_relevant, k) == pytest.approx(expected)
 
 
 def test_all_of_the_first_five_being_right_is_a_recall_of_one_however_many_there_are() -> None:
-    assert recall_among_first([1, 2, 3, 4, 5], 10) == 1.0
-    assert recall_among_first([1, 2, 3, 4, 6], 10) == 0.8
-    assert recall_among_first([2], 3) == pytest.approx(1 / 3)
+    assert _recall_among_first([1, 2, 3, 4, 5], 10) == 1.0
+    assert _recall_among_first([1, 2, 3, 4, 6], 10) == 0.8
+    assert _recall_among_first([2], 3) == pytest.approx(1 / 3)
 
 
 def test_nothing_relevant_scores_nothing() -> None:
-    assert average_precision([], 0) == recall_among_first([], 0) == 0.0
-    assert chance_average_precision(10, 0) == chance_recall_among_first(10, 0) == 0.0
+    assert average_precision([], 0) == _recall_among_first([], 0) == 0.0
+    assert chance_average_precision(10, 0) == _chance_recall_among_first(10, 0) == 0.0
 
 
 def test_classes_weigh_the_same_and_empty_classes_are_not_there() -> None:
@@ -112,9 +106,9 @@ def test_classes_weigh_the_same_and_empty_classes_are_not_there() -> None:
 def test_chance_is_the_mean_over_all_orders(n_items: int, n_relevant: int) -> None:
     placed = [np.array(places) + 1 for places in itertools.combinations(range(n_items), n_relevant)]
     ap = np.mean([average_precision(places, n_relevant) for places in placed])
-    recall = np.mean([recall_among_first(places, n_relevant, 2) for places in placed])
+    recall = np.mean([_recall_among_first(places, n_relevant, 2) for places in placed])
     assert chance_average_precision(n_items, n_relevant) == pytest.approx(ap)
-    assert chance_recall_among_first(n_items, n_relevant, k=2) == pytest.approx(recall)
+    assert _chance_recall_among_first(n_items, n_relevant, k=2) == pytest.approx(recall)
 
 
 def test_chance_with_uncertain_hits_is_the_mean_over_orders_and_hits() -> None:
@@ -126,9 +120,9 @@ def test_chance_with_uncertain_hits_is_the_mean_over_orders_and_hits() -> None:
         for order in orders:
             right_ranks = [rank for rank, hit in zip(order, hits, strict=True) if hit]
             ap += likelihood * average_precision(right_ranks, n_relevant)
-            recall += likelihood * recall_among_first(right_ranks, n_relevant, 2)
+            recall += likelihood * _recall_among_first(right_ranks, n_relevant, 2)
     assert chance_average_precision(n_items, n_relevant, rate) == pytest.approx(ap)
-    assert chance_recall_among_first(n_items, n_relevant, rate, k=2) == pytest.approx(recall)
+    assert _chance_recall_among_first(n_items, n_relevant, rate, k=2) == pytest.approx(recall)
 
 
 def test_scores_that_are_not_numbers_are_refused() -> None:

@@ -11,7 +11,7 @@ from lxml import etree
 
 from signspot.errors import FormatError
 from signspot.files.xml import parse_xml
-from signspot.formats.elan import ElanDocument, TierOptions, add_spottings, document_of
+from signspot.formats.elan import ElanDocument, TierOptions, _document_of, add_spottings
 from tests.formats.eaf_generator import SCHEMAS, VERSIONS, load_schema, make_eaf, make_spottings, make_vocabulary
 
 PIECES = (b"<", b">", b"&", b"\0", b"\xff", b'"', b"</TIER>", b"<!DOCTYPE a>", b"&#0;", b"<TIER/>", b"]]>", b"<!--")
@@ -21,13 +21,13 @@ ATTRIBUTE_VALUES = ("", "a1", "ts1", "-1", "abc", "9" * 40, "\U0001d800", "TIER"
 def attempt(data: bytes, seed: int) -> ElanDocument | None:
     """Read, add and read again; None if the file was refused."""
     try:
-        before = document_of(parse_xml(data, "x.eaf", FormatError), "x.eaf")
+        before = _document_of(parse_xml(data, "x.eaf", FormatError), "x.eaf")
     except FormatError as refused:
         assert "\n" not in str(refused)
         return None
     options = TierOptions(vocabulary=make_vocabulary(seed))
     after = add_spottings(before, make_spottings(seed, 4), options)
-    assert document_of(parse_xml(after.xml, "x.eaf", FormatError), "x.eaf").tiers == after.tiers
+    assert _document_of(parse_xml(after.xml, "x.eaf", FormatError), "x.eaf").tiers == after.tiers
     assert set(before.tiers) <= set(after.tiers)
     return after
 
@@ -137,4 +137,4 @@ def test_crafted_files_take_no_longer_than_two_seconds(body: bytes) -> None:
 def test_many_warnings_of_one_kind_are_one_line() -> None:
     tiers = b"".join(b"<TIER TIER_ID='%d' PARENT_REF='none'/>" % i for i in range(1000))
     tree = parse_xml(b"<ANNOTATION_DOCUMENT>" + tiers + b"</ANNOTATION_DOCUMENT>", "x", FormatError)
-    assert document_of(tree, "x").warnings == ("parent tiers that do not exist: 1000 (none, none, none, ...)",)
+    assert _document_of(tree, "x").warnings == ("parent tiers that do not exist: 1000 (none, none, none, ...)",)

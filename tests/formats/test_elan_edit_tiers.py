@@ -24,11 +24,11 @@ from signspot.formats.elan import (
     ElanDocument,
     ElanMedia,
     TierOptions,
+    _document_of,
     _ElanTier,
     _fresh_ids,
     add_glosses,
     add_spottings,
-    document_of,
     new_eaf,
     one_list,
     read_eaf,
@@ -70,7 +70,7 @@ def document(
     *, version: str = "3.0", unit: str = "milliseconds", origin: int = 0, rest: str = "", where: str = "x.eaf"
 ) -> ElanDocument:
     text = MINIMAL.format(version=version, unit=unit, origin=origin, rest=rest)
-    return document_of(parse_xml(text.encode(), where, FormatError), where)
+    return _document_of(parse_xml(text.encode(), where, FormatError), where)
 
 
 def spotting(start: int, stop: int, word: str = "apple", *, cosine: float = 0.5, type_id: str = "") -> Spotting:
@@ -145,7 +145,7 @@ def test_tiers_are_added_to_any_document_and_nothing_else_changes(
 ) -> None:
     source = make_eaf(seed, size)
     assert is_valid(source)  # the generator is honest
-    before = document_of(parse_xml(source, "x.eaf", FormatError), "x.eaf")
+    before = _document_of(parse_xml(source, "x.eaf", FormatError), "x.eaf")
     assert before.warnings == ()
     spottings, options = make_spottings(seed, size * 2), TierOptions(vocabulary=make_vocabulary(seed), language="lang0")
 
@@ -198,7 +198,7 @@ def check_with_pympi(after: ElanDocument, path: Path) -> None:
 @settings(many, max_examples=150)
 @given(seeds, sizes)
 def test_two_additions_in_a_row_both_stay(seed: int, size: int) -> None:
-    before = document_of(parse_xml(make_eaf(seed, size), "x.eaf", FormatError), "x.eaf")
+    before = _document_of(parse_xml(make_eaf(seed, size), "x.eaf", FormatError), "x.eaf")
     spottings = make_spottings(seed, size)
     once = add_spottings(before, spottings)
     twice = add_spottings(once, spottings)
@@ -220,7 +220,7 @@ def test_unknown_elements_and_attributes_stay(seed: int, size: int) -> None:
         one.set(f"FUTURE{number % 3}", "kept")
     etree.SubElement(root, "FUTURE_ELEMENT", a="1").text = "kept"
     root.insert(len(root) // 2, etree.Element("{http://x.org/ns}foreign"))
-    before = document_of(root.getroottree(), "x.eaf")
+    before = _document_of(root.getroottree(), "x.eaf")
     after = add_spottings(before, make_spottings(seed, size))
     assert without_additions(before.xml, after.xml) == canonical(etree.fromstring(before.xml))
 
@@ -332,7 +332,7 @@ def test_new_time_slots_stand_in_order_of_time_among_the_others() -> None:
         '<TIME_ORDER><TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="100"/><TIME_SLOT TIME_SLOT_ID="ts2"/>'
         '<TIME_SLOT TIME_SLOT_ID="ts9" TIME_VALUE="500"/></TIME_ORDER>',
     )
-    before = document_of(parse_xml(text.encode(), "x", FormatError), "x")
+    before = _document_of(parse_xml(text.encode(), "x", FormatError), "x")
     after = add_spottings(before, [spotting(50, 100), spotting(200, 900)])
     slots = etree.fromstring(after.xml).find("TIME_ORDER")
     order = [(slot.get("TIME_SLOT_ID"), slot.get("TIME_VALUE")) for slot in slots]
@@ -343,7 +343,7 @@ def test_new_time_slots_stand_in_order_of_time_among_the_others() -> None:
 def test_the_last_used_id_is_respected_and_updated(tmp_path: Path) -> None:
     new = new_eaf(tmp_path / "v.mp4", tmp_path / "v.eaf", date=datetime(2024, 1, 2))
     xml = new.xml.replace(b">0</PROPERTY>", b">41</PROPERTY>")
-    after = add_spottings(document_of(parse_xml(xml, "x", FormatError), "x"), [spotting(0, 9)])
+    after = add_spottings(_document_of(parse_xml(xml, "x", FormatError), "x"), [spotting(0, 9)])
     assert [t.annotations[0].annotation_id for t in after.tiers] == ["a42", "a43", "a44"]
     assert b'<PROPERTY NAME="lastUsedAnnotationId">44</PROPERTY>' in after.xml
 
@@ -364,7 +364,7 @@ def test_new_ids_never_take_the_place_of_lost_ones(version: str) -> None:
 def test_a_last_used_id_beyond_all_counting_is_no_reason_for_ids_like_it(tmp_path: Path) -> None:
     new = new_eaf(tmp_path / "v.mp4", tmp_path / "v.eaf", date=datetime(2024, 1, 2))
     xml = new.xml.replace(b">0</PROPERTY>", b">999999999999</PROPERTY>")
-    after = add_spottings(document_of(parse_xml(xml, "x", FormatError), "x"), [spotting(0, 9)])
+    after = add_spottings(_document_of(parse_xml(xml, "x", FormatError), "x"), [spotting(0, 9)])
     assert after.tiers[0].annotations[0].annotation_id == "a1"
 
 
@@ -583,7 +583,7 @@ def test_a_lost_type_of_our_name_is_not_replaced_by_ours() -> None:
 
 def test_a_file_without_time_order_gets_one() -> None:
     text = MINIMAL.format(version="3.0", unit="milliseconds", origin=0, rest="").replace("    <TIME_ORDER/>\n", "")
-    after = add_spottings(document_of(parse_xml(text.encode(), "x", FormatError), "x"), [spotting(0, 9)])
+    after = add_spottings(_document_of(parse_xml(text.encode(), "x", FormatError), "x"), [spotting(0, 9)])
     assert is_valid(after.xml)
     assert after.tiers[0].annotations[0].span_ms == MillisSpan(Millis(0), Millis(9))
 
@@ -654,7 +654,7 @@ TIME_ORDER = SOUND[SOUND.index("<TIME_ORDER>") : SOUND.index("    <TIER ")]
 def test_a_file_that_is_not_valid_gets_no_further_from_being_so(old: str, new: str, linked: str | None) -> None:
     assert old in SOUND
     sound, before = (
-        document_of(parse_xml(text.encode(), "x.eaf", FormatError), "x.eaf")
+        _document_of(parse_xml(text.encode(), "x.eaf", FormatError), "x.eaf")
         for text in (SOUND, SOUND.replace(old, new))
     )
     assert schema_errors(sound) == []
@@ -698,7 +698,7 @@ def damaged(rng: random.Random, source: bytes) -> bytes:
 def test_no_damage_makes_what_is_added_invalid(seed: int, size: int) -> None:
     rng = random.Random(seed)
     source = damaged(rng, rng.choice((SOUND.encode(), make_eaf(seed, size))))
-    before = document_of(parse_xml(source, "x.eaf", FormatError), "x.eaf")
+    before = _document_of(parse_xml(source, "x.eaf", FormatError), "x.eaf")
     options = TierOptions(vocabulary=rng.choice((None, vocabulary(), make_vocabulary(seed))), language="eng")
     after = add_spottings(before, make_spottings(seed, size), options)
     assert len(schema_errors(after)) <= len(schema_errors(before))

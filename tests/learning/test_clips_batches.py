@@ -6,21 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from signspot.learning.clips import (
-    ClipBatch,
-    ClipBatches,
-    LandmarkAugmentation,
-    LandmarkTransform,
-    PixelTransform,
-    RecordedClips,
-    SourceShare,
-)
+from signspot.learning.clips import LandmarkAugmentation, RecordedClips
+from signspot.learning.trunk import _ClipBatch, _ClipBatches, _LandmarkTransform, _PixelTransform, _SourceShare
 from signspot.media.frames import Augmentation
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.landmarks import mirrored
 from tests.learning.signs import whole_clips
 
-UNCHANGED = LandmarkTransform(
+UNCHANGED = _LandmarkTransform(
     LandmarkAugmentation(mirror_probability=0, rotation_degrees=0, stretch_jitter=0, speed_jitter=0, hand_dropout=0)
 )
 
@@ -33,16 +26,16 @@ def recordings(n: int, n_frames: int = 30, first: int = 1) -> RecordedClips:
     return whole_clips(frames, list(range(n)), max_speed=4)
 
 
-def share(n: int, domain: int, first: int) -> SourceShare:
-    return SourceShare(recordings(n, first=first), np.arange(n), domain)
+def share(n: int, domain: int, first: int) -> _SourceShare:
+    return _SourceShare(recordings(n, first=first), np.arange(n), domain)
 
 
-def both(n_continuous: int = 12, n_dictionary: int = 5, batch_size: int = 6, seed: int = 0) -> ClipBatches:
+def both(n_continuous: int = 12, n_dictionary: int = 5, batch_size: int = 6, seed: int = 0) -> _ClipBatches:
     shares = (share(n_continuous, CONTINUOUS, 1), share(n_dictionary, DICTIONARY, 101))
-    return ClipBatches(shares, UNCHANGED, batch_size=batch_size, seed=(seed, 2))
+    return _ClipBatches(shares, UNCHANGED, batch_size=batch_size, seed=(seed, 2))
 
 
-def same(a: ClipBatch, b: ClipBatch) -> bool:
+def same(a: _ClipBatch, b: _ClipBatch) -> bool:
     return torch.equal(a.clips, b.clips) and torch.equal(a.labels, b.labels) and a.names == b.names
 
 
@@ -90,7 +83,7 @@ def test_threads_do_not_change_the_batches(workers: int) -> None:
 
 
 def test_a_clip_is_drawn_anew_each_time() -> None:
-    batches = ClipBatches((share(1, DICTIONARY, 1),), UNCHANGED, batch_size=1, seed=(0, 2))
+    batches = _ClipBatches((share(1, DICTIONARY, 1),), UNCHANGED, batch_size=1, seed=(0, 2))
     drawn = {tuple(batches.batch(step).clips[0, :, 0].tolist()) for step in range(20)}
     assert len(drawn) > 15
 
@@ -99,7 +92,7 @@ def test_threads_end_when_nobody_listens_and_their_errors_arrive() -> None:
     ahead = both().batches(0, 1000, workers=2)
     next(ahead)
     ahead.close()  # type: ignore[attr-defined]
-    broken = ClipBatches((share(3, CONTINUOUS, 1),), PixelTransform(), batch_size=1, seed=(0, 1))
+    broken = _ClipBatches((share(3, CONTINUOUS, 1),), _PixelTransform(), batch_size=1, seed=(0, 1))
     with pytest.raises(ValueError, match="clips of float32"):
         list(broken.batches(0, 3, workers=2))
 
@@ -108,13 +101,13 @@ def test_landmarks_show_the_frames_of_the_pixels_mirrored_where_they_are() -> No
     n_frames, side = 40, 8
     pixels = np.repeat(np.arange(n_frames, dtype=np.uint8), side * side * 3).reshape(n_frames, side, side, 3)
     points = np.repeat(np.arange(1, n_frames + 1, dtype=np.float32)[:, None], 258, axis=1)
-    transform = PixelTransform(Augmentation(crop=side, colour_jitter=0, scale_jitter=0, flip_probability=0.5))
-    one = SourceShare(
+    transform = _PixelTransform(Augmentation(crop=side, colour_jitter=0, scale_jitter=0, flip_probability=0.5))
+    one = _SourceShare(
         whole_clips([pixels], [0], max_speed=4),
         np.array([0]),
         landmarks=whole_clips([points], [0], max_speed=4),
     )
-    batches = ClipBatches((one,), transform, batch_size=1, seed=(0, 0))
+    batches = _ClipBatches((one,), transform, batch_size=1, seed=(0, 0))
     mirrors = 0
     for step in range(30):
         batch = batches.batch(step)

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.learning.clips import LandmarkAugmentation, LandmarkTransform, PixelTransform
+from signspot.learning.clips import LandmarkAugmentation
+from signspot.learning.trunk import _LandmarkTransform, _PixelTransform
 from signspot.media.frames import Augmentation, normalised
 from signspot.models.landmarks import body_of, mirrored
 from tests.learning.signs import signing_hand
@@ -20,7 +21,7 @@ def pixels(seed: int = 0, side: int = 20) -> np.ndarray:
 
 
 def test_pixels_are_changed_in_training_and_only_cut_in_a_test() -> None:
-    transform, clip = PixelTransform(Augmentation(crop=16)), pixels()
+    transform, clip = _PixelTransform(Augmentation(crop=16)), pixels()
     before = clip.copy()
     shown = [transform.training(clip, np.random.default_rng(seed))[0] for seed in range(4)]
     assert all(one.shape == (16, 16, 16, 3) and one.dtype == np.uint8 for one in shown)
@@ -31,7 +32,7 @@ def test_pixels_are_changed_in_training_and_only_cut_in_a_test() -> None:
 
 
 def test_a_mirrored_clip_says_so() -> None:
-    transform = PixelTransform(Augmentation(crop=20, colour_jitter=0, scale_jitter=0))
+    transform = _PixelTransform(Augmentation(crop=20, colour_jitter=0, scale_jitter=0))
     clip = pixels()
     for seed in range(10):
         shown, is_mirrored = transform.training(clip, np.random.default_rng(seed))
@@ -40,13 +41,13 @@ def test_a_mirrored_clip_says_so() -> None:
 
 def test_the_network_gets_the_numbers_the_embedder_gives_it() -> None:
     clips = np.stack([pixels(0), pixels(1)])
-    tensor = PixelTransform(Augmentation(crop=20)).tensor(torch.from_numpy(clips))
+    tensor = _PixelTransform(Augmentation(crop=20)).tensor(torch.from_numpy(clips))
     assert tensor.shape == (2, 3, 16, 20, 20)
     assert torch.allclose(tensor, torch.from_numpy(np.moveaxis(normalised(clips), -1, 1)), atol=1e-6)
 
 
 def test_landmarks_are_changed_in_training_only() -> None:
-    transform = LandmarkTransform()
+    transform = _LandmarkTransform()
     clip = signing_hand(0, np.random.default_rng(0), n_frames=16)
     before = clip.copy()
     shown = [transform.training(clip, np.random.default_rng(seed))[0] for seed in range(4)]
@@ -57,7 +58,7 @@ def test_landmarks_are_changed_in_training_only() -> None:
 
 def test_without_any_change_landmarks_stay_as_they_are() -> None:
     clip = signing(1).numpy()[0]
-    shown, _ = LandmarkTransform(STILL).training(clip, np.random.default_rng(0))
+    shown, _ = _LandmarkTransform(STILL).training(clip, np.random.default_rng(0))
     assert np.allclose(shown, clip, atol=1e-6)
 
 
@@ -114,15 +115,15 @@ def test_a_lost_hand_is_lost_for_a_stretch_of_frames() -> None:
 @pytest.mark.parametrize(
     ("transform", "clip"),
     [
-        (PixelTransform(), np.zeros((16, 224, 224), np.uint8)),
-        (PixelTransform(), np.zeros((16, 100, 100, 3), np.uint8)),
-        (PixelTransform(Augmentation(crop=8)), np.zeros((15, 8, 8, 3), np.uint8)),
-        (PixelTransform(), np.zeros((16, 258), np.float32)),
-        (LandmarkTransform(), np.zeros((16, 8, 8, 3), np.uint8)),
-        (LandmarkTransform(), np.zeros((15, 258), np.float32)),
+        (_PixelTransform(), np.zeros((16, 224, 224), np.uint8)),
+        (_PixelTransform(), np.zeros((16, 100, 100, 3), np.uint8)),
+        (_PixelTransform(Augmentation(crop=8)), np.zeros((15, 8, 8, 3), np.uint8)),
+        (_PixelTransform(), np.zeros((16, 258), np.float32)),
+        (_LandmarkTransform(), np.zeros((16, 8, 8, 3), np.uint8)),
+        (_LandmarkTransform(), np.zeros((15, 258), np.float32)),
     ],
 )
-def test_clips_of_another_kind_are_refused(transform: PixelTransform | LandmarkTransform, clip: np.ndarray) -> None:
+def test_clips_of_another_kind_are_refused(transform: _PixelTransform | _LandmarkTransform, clip: np.ndarray) -> None:
     with pytest.raises(ValueError, match="clips of"):
         transform.training(clip, np.random.default_rng(0))
     with pytest.raises(ValueError, match="clips of"):

@@ -16,8 +16,9 @@ import pytest
 from PIL import Image
 
 from signspot.errors import SignspotError, VideoError
+from signspot.media.decoder import _measure
 from signspot.media.reader import VideoReader
-from signspot.media.video import Limits, measure, media_sha256
+from signspot.media.video import Limits, media_sha256
 from tests.media.test_reader import read
 from tests.media.videos import Recipe, cut, make_video, number_of
 
@@ -185,7 +186,7 @@ def test_a_whole_file_is_not_taken_for_a_cut_one(tmp_path: Path) -> None:
     for recipe in CUTTABLE.values():
         path = make_video(tmp_path / f"whole{recipe.suffix}", recipe)
         with path.open("rb") as file:
-            extent = measure(file)
+            extent = _measure(file)
         assert not extent.is_cut and extent.usable_bytes == path.stat().st_size
 
 

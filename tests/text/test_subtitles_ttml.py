@@ -14,7 +14,7 @@ from ttconv.imsc import reader as ttconv_reader
 from ttconv.isd import ISD
 
 from signspot.errors import SubtitleError
-from signspot.text.subtitles import Cue, Unreadable, read_ttml
+from signspot.text.subtitles import _Cue, _read_ttml, _Unreadable
 from tests.text.test_subtitles_stl import drop_frame_count
 
 FILE = Path("film.ttml")
@@ -26,8 +26,8 @@ def ttml(body: str, attributes: str = "", namespace: str = "http://www.w3.org/ns
     return f"{root}<head/><body>{body}</body></tt>".encode()
 
 
-def cues(body: str, attributes: str = "") -> list[Cue | Unreadable]:
-    return list(read_ttml(ttml(body, attributes), FILE).cues)
+def cues(body: str, attributes: str = "") -> list[_Cue | _Unreadable]:
+    return list(_read_ttml(ttml(body, attributes), FILE).cues)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def cues(body: str, attributes: str = "") -> list[Cue | Unreadable]:
     ],
 )
 def test_time_expressions_follow_the_declared_rates(expression: str, attributes: str, ms: Fraction) -> None:
-    assert cues(f'<div><p begin="{expression}" end="99h">x</p></div>', attributes)[0] == Cue(1, ms, 356_400_000, "x")
+    assert cues(f'<div><p begin="{expression}" end="99h">x</p></div>', attributes)[0] == _Cue(1, ms, 356_400_000, "x")
 
 
 @given(st.tuples(st.integers(0, 23), st.integers(0, 59), st.integers(0, 59), st.integers(2, 29)), st.booleans())
@@ -56,7 +56,7 @@ def test_drop_frame_codes_count_real_frames(code: tuple[int, int, int, int], sta
     attributes = NTSC if states_multiplier else NTSC.replace('ttp:frameRateMultiplier="1000 1001"', "")
     begin = ":".join(f"{part:02}" for part in code)
     (cue,) = cues(f'<div><p begin="{begin}" end="99h">x</p></div>', attributes)
-    assert isinstance(cue, Cue)
+    assert isinstance(cue, _Cue)
     assert cue.start_ms == Fraction(drop_frame_count(*code) * 1001, 30)
 
 
@@ -81,7 +81,7 @@ def test_drop_frame_codes_count_real_frames(code: tuple[int, int, int, int], sta
 )
 @pytest.mark.parametrize("attributes", ["", NTSC, 'ttp:tickRate="10000000" ttp:frameRate="25"'])
 def test_times_without_hours_or_units_and_with_commas_are_read(expression: str, ms: int, attributes: str) -> None:
-    assert cues(f'<div><p begin="{expression}" dur="20.841">x</p></div>', attributes) == [Cue(1, ms, ms + 20_841, "x")]
+    assert cues(f'<div><p begin="{expression}" dur="20.841">x</p></div>', attributes) == [_Cue(1, ms, ms + 20_841, "x")]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_times_without_hours_or_units_and_with_commas_are_read(expression: str, 
 )
 def test_times_that_could_mean_anything_are_not_guessed(expression: str) -> None:
     (cue,) = cues(f'<div><p begin="{expression}" end="9h">x</p></div>')
-    assert cue == Unreadable(1, f"its time {expression!r} cannot be read", "x")
+    assert cue == _Unreadable(1, f"its time {expression!r} cannot be read", "x")
 
 
 @given(st.integers(0, 10**9), st.sampled_from([".", ","]), st.integers(0, 3))
@@ -102,7 +102,7 @@ def test_however_short_a_clock_time_is_written_it_is_the_same(ms: int, mark: str
         f"{str(hours).rjust(padding, '0')}:{minutes % 60:02}:{rest}",
     ):
         assert cues(f'<div><p begin="{written}" dur="1">x</p></div>') == [
-            Cue(1, seconds * 1000, seconds * 1000 + 1000, "x")
+            _Cue(1, seconds * 1000, seconds * 1000 + 1000, "x")
         ]
 
 
@@ -110,11 +110,11 @@ def test_begin_end_and_duration_in_short_form_work_in_every_container() -> None:
     both = '<div><p begin="1:01.5" end="1:10,0" dur="2.5">a</p></div>'
     nested = '<body begin="0" dur="2:00"><div begin="1:00"><p begin="1.5" end="3,5">b</p></div></body>'
     in_turn = '<div timeContainer="seq"><p dur="2">c</p><p begin="0:01" dur="2.5">d</p></div>'
-    assert cues(both) == [Cue(1, 61_500, 64_000, "a")]
-    assert list(read_ttml(ttml("").replace(b"<body></body>", nested.encode()), FILE).cues) == [
-        Cue(1, 61_500, 63_500, "b")
+    assert cues(both) == [_Cue(1, 61_500, 64_000, "a")]
+    assert list(_read_ttml(ttml("").replace(b"<body></body>", nested.encode()), FILE).cues) == [
+        _Cue(1, 61_500, 63_500, "b")
     ]
-    assert cues(in_turn) == [Cue(1, 0, 2000, "c"), Cue(2, 3000, 5500, "d")]
+    assert cues(in_turn) == [_Cue(1, 0, 2000, "c"), _Cue(2, 3000, 5500, "d")]
 
 
 VERSES = (
@@ -124,8 +124,8 @@ VERSES = (
 
 
 def test_times_that_all_count_from_the_start_are_told_by_what_would_never_be_shown() -> None:
-    source = read_ttml(ttml(VERSES), FILE)
-    assert [(cue.start_ms, cue.text) for cue in source.cues if isinstance(cue, Cue)] == [
+    source = _read_ttml(ttml(VERSES), FILE)
+    assert [(cue.start_ms, cue.text) for cue in source.cues if isinstance(cue, _Cue)] == [
         (500, "a"),
         (3000, "b"),
         (20_841, "c"),
@@ -136,7 +136,7 @@ def test_times_that_all_count_from_the_start_are_told_by_what_would_never_be_sho
     )
     spans = '<span begin="6.62" end="6.91">How</span> <span begin="7" end="8">do</span>'
     words = cues(f'<div><p begin="6.62" end="10.66">{spans}</p></div>')
-    assert [(cue.start_ms, cue.stop_ms) for cue in words if isinstance(cue, Cue)] == [(6620, 6910), (7000, 8000)]
+    assert [(cue.start_ms, cue.stop_ms) for cue in words if isinstance(cue, _Cue)] == [(6620, 6910), (7000, 8000)]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_times_that_all_count_from_the_start_are_told_by_what_would_never_be_sho
     ],
 )
 def test_where_times_count_from_their_surroundings_the_standard_holds(body: str) -> None:
-    assert read_ttml(ttml(body), FILE).remarks == ()
+    assert _read_ttml(ttml(body), FILE).remarks == ()
 
 
 def test_text_of_spans_and_breaks_is_joined_and_metadata_is_not_text() -> None:
@@ -164,18 +164,18 @@ def test_text_of_spans_and_breaks_is_joined_and_metadata_is_not_text() -> None:
 
 def test_times_add_up_from_the_outside_in() -> None:
     body = '<div begin="10s" end="20s"><p begin="1s" end="3s">a</p><p begin="8s" end="99s">b</p></div>'
-    assert cues(body) == [Cue(1, 11_000, 13_000, "a"), Cue(2, 18_000, 20_000, "b")]
+    assert cues(body) == [_Cue(1, 11_000, 13_000, "a"), _Cue(2, 18_000, 20_000, "b")]
 
 
 def test_a_container_without_an_end_lasts_as_long_as_what_it_holds() -> None:
-    assert cues('<div begin="3s"><p begin="2s" dur="3s">a</p></div>') == [Cue(1, 5000, 8000, "a")]
+    assert cues('<div begin="3s"><p begin="2s" dur="3s">a</p></div>') == [_Cue(1, 5000, 8000, "a")]
     body = '<div timeContainer="seq"><div begin="3s"><p begin="2s" dur="3s">a</p></div><p dur="1s">b</p></div>'
-    assert cues(body) == [Cue(1, 5000, 8000, "a"), Cue(2, 8000, 9000, "b")]
+    assert cues(body) == [_Cue(1, 5000, 8000, "a"), _Cue(2, 8000, 9000, "b")]
 
 
 def test_a_sequence_runs_one_after_the_other() -> None:
     body = '<div timeContainer="seq"><p dur="2s">a</p><p begin="1s" dur="2s">b</p><p dur="1s">c</p></div>'
-    assert cues(body) == [Cue(1, 0, 2000, "a"), Cue(2, 3000, 5000, "b"), Cue(3, 5000, 6000, "c")]
+    assert cues(body) == [_Cue(1, 0, 2000, "a"), _Cue(2, 3000, 5000, "b"), _Cue(3, 5000, 6000, "c")]
 
 
 def test_timed_spans_stay_together_only_if_they_overlap() -> None:
@@ -184,7 +184,7 @@ def test_timed_spans_stay_together_only_if_they_overlap() -> None:
     found = [
         (cue.start_ms, cue.stop_ms, cue.text.strip())
         for cue in cues(f"<div>{karaoke}{in_turn}</div>")
-        if isinstance(cue, Cue)
+        if isinstance(cue, _Cue)
     ]
     assert found == [(1000, 5000, "one two"), (6000, 7000, "three"), (7000, 8000, "four")]
 
@@ -202,7 +202,7 @@ def test_timed_spans_stay_together_only_if_they_overlap() -> None:
 )
 def test_unusable_times_cost_their_cue_only(body: str, what: str) -> None:
     good = '<div><p begin="3s" end="4s">good</p></div>'
-    assert cues(body + good) == [Unreadable(1, what, "x"), Cue(2, 3000, 4000, "good")]
+    assert cues(body + good) == [_Unreadable(1, what, "x"), _Cue(2, 3000, 4000, "good")]
 
 
 @pytest.mark.parametrize(
@@ -217,19 +217,19 @@ def test_unusable_times_cost_their_cue_only(body: str, what: str) -> None:
 )
 def test_unusable_clocks_are_refused(attributes: str, words: str) -> None:
     with pytest.raises(SubtitleError, match=words):
-        read_ttml(ttml("", attributes), FILE)
+        _read_ttml(ttml("", attributes), FILE)
 
 
 @pytest.mark.parametrize("namespace", ["http://www.w3.org/2006/10/ttaf1", "http://www.w3.org/2006/04/ttaf1", "urn:x"])
 def test_older_namespaces_are_read_alike(namespace: str) -> None:
     data = ttml('<div><p begin="25f" end="50f">x</p></div>', 'ttp:frameRate="25"', namespace)
-    assert list(read_ttml(data, FILE).cues) == [Cue(1, 1000, 2000, "x")]
+    assert list(_read_ttml(data, FILE).cues) == [_Cue(1, 1000, 2000, "x")]
 
 
 @pytest.mark.parametrize("ids", [("1", "2"), ("p", "p"), ("1", "1")])
 def test_paragraphs_with_odd_or_repeated_ids_are_read(ids: tuple[str, str]) -> None:
     body = "".join(f'<p xml:id="{one}" begin="{i}s" end="{i + 1}s">x</p>' for i, one in enumerate(ids))
-    assert cues(f"<div>{body}</div>") == [Cue(1, 0, 1000, "x"), Cue(2, 1000, 2000, "x")]
+    assert cues(f"<div>{body}</div>") == [_Cue(1, 0, 1000, "x"), _Cue(2, 1000, 2000, "x")]
 
 
 def test_ebu_tt_states_the_start_of_the_programme() -> None:
@@ -238,14 +238,14 @@ def test_ebu_tt_states_the_start_of_the_programme() -> None:
         'ttp:frameRate="25"><head><metadata xmlns:e="urn:ebu:tt:metadata">'
         "<e:documentStartOfProgramme>10:00:00:05</e:documentStartOfProgramme></metadata></head></tt>"
     )
-    assert read_ttml(head.encode(), FILE).start_of_programme_ms == 36_000_200
+    assert _read_ttml(head.encode(), FILE).start_of_programme_ms == 36_000_200
 
 
 def test_xml_that_is_no_ttml_says_what_it_is() -> None:
     with pytest.raises(
         SubtitleError, match=r"film\.ttml: is XML, but not TTML: its first element is <ANNOTATION_DOCUMENT>"
     ):
-        read_ttml(b"<ANNOTATION_DOCUMENT/>", FILE)
+        _read_ttml(b"<ANNOTATION_DOCUMENT/>", FILE)
 
 
 BEGIN = 'begin="{a}s"'
@@ -302,15 +302,15 @@ def test_nested_times_agree_with_the_snapshots_of_ttconv(data: bytes) -> None:
         expected = shown_by_ttconv(data)
     except TypeError:  # ttconv stops at sequences after something that never ends
         assume(False)
-    found = {cue.text: cue for cue in read_ttml(data, FILE).cues}
+    found = {cue.text: cue for cue in _read_ttml(data, FILE).cues}
     for word, (begin, end) in expected.items():
         if end is None:
-            assert found[word] == Unreadable(found[word].number, "has no end time", word)
+            assert found[word] == _Unreadable(found[word].number, "has no end time", word)
         else:
-            assert found[word] == Cue(found[word].number, begin * 1000, end * 1000, word)
+            assert found[word] == _Cue(found[word].number, begin * 1000, end * 1000, word)
     for word in found.keys() - expected.keys():
         cue = found[word]
-        assert isinstance(cue, Cue)
+        assert isinstance(cue, _Cue)
         assert cue.stop_ms <= cue.start_ms
 
 

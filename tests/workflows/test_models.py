@@ -11,9 +11,9 @@ import torch
 
 from signspot.cli import main as cli
 from signspot.embedding.zoo import (
+    _known_models,
     fetch_model,
     import_model,
-    known_models,
     list_models,
     load_model,
     model_path,
@@ -68,12 +68,12 @@ def test_a_released_model_is_fetched_imported_listed_and_loaded(server: str, tmp
 
 def test_the_built_in_model_needs_no_folder(tmp_path: Path) -> None:
     assert load_model("colour").name == "colour"
-    assert [model.name for model in known_models(tmp_path / "none")] == ["colour", "landmark-v1", "world-v1"]
+    assert [model.name for model in _known_models(tmp_path / "none")] == ["colour", "landmark-v1", "world-v1"]
 
 
 def test_a_damaged_model_is_listed_as_such(tmp_path: Path) -> None:
     (tmp_path / "broken.safetensors").write_bytes(b"x" * 100)
-    assert known_models(tmp_path)[-1].what.startswith("cannot be used: ")
+    assert _known_models(tmp_path)[-1].what.startswith("cannot be used: ")
 
 
 @pytest.mark.parametrize(

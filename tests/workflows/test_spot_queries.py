@@ -13,8 +13,8 @@ from signspot.embedding.zoo import ModelChoice
 from signspot.errors import InputError, Notice
 from signspot.media.writer import VideoWriter
 from signspot.workflows.outputs import Outputs
-from signspot.workflows.spot import SpotOptions, read_words, spot, wanted_signs, without_still_ends
-from signspot.workflows.spot_files import SpotRequest, spot_files
+from signspot.workflows.spot import SpotOptions, read_words, spot
+from signspot.workflows.spot_files import SpotRequest, _wanted_signs, _without_still_ends, spot_files
 from tests.toy_world import ToyWorld
 
 COLOUR, ALONE = signspot.load_model("colour"), Reading(isolated=False)
@@ -41,7 +41,7 @@ def test_clips_of_a_sign_are_found_without_any_dictionary(toy_world: ToyWorld) -
 
 def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
     clip = toy_world.dictionary / "tree" / "tree_1.mp4"
-    shelf = without_still_ends(wanted_signs(toy_world.dictionary, [clip, clip], ["water"], ALONE), COLOUR, ALONE)
+    shelf = _without_still_ends(_wanted_signs(toy_world.dictionary, [clip, clip], ["water"], ALONE), COLOUR, ALONE)
     assert shelf.words == ("water", "tree_1")
     assert shelf.dictionary.name.endswith(" and query tree_1.mp4, tree_1.mp4")  # a result says what it was found by
     assert [entry.entry_id for entry in shelf.dictionary.entries(signspot.normalise("tree_1"))] == [
@@ -53,7 +53,7 @@ def test_clips_join_the_words_of_a_dictionary(toy_world: ToyWorld) -> None:
 
 def test_a_clip_named_as_a_word_is_told_apart_from_it(toy_world: ToyWorld, tmp_path: Path) -> None:
     clip = shutil.copy(toy_world.dictionary / "tree" / "tree_1.mp4", tmp_path / "Tree.mp4")
-    shelf = without_still_ends(wanted_signs(toy_world.dictionary, [clip], [], ALONE), COLOUR, ALONE)
+    shelf = _without_still_ends(_wanted_signs(toy_world.dictionary, [clip], [], ALONE), COLOUR, ALONE)
     assert shelf.words == ("query-tree",)
     (entry,) = shelf.dictionary.entries(signspot.normalise("query tree"))
     assert entry.kept is not None
@@ -66,15 +66,15 @@ def test_a_clip_without_motion_is_said_to_have_none(tmp_path: Path) -> None:
         for number in range(3):
             writer.write(np.full((64, 64, 3), 90, np.uint8), number * 40.0)
     reading, said = ALONE.collecting()
-    without_still_ends(wanted_signs(None, [clip], [], reading), COLOUR, reading)
+    _without_still_ends(_wanted_signs(None, [clip], [], reading), COLOUR, reading)
     assert len(said) == 1 and "still.mp4: nothing moves" in str(said[0])
 
 
 def test_words_without_a_dictionary_and_nothing_at_all_are_refused(toy_world: ToyWorld) -> None:
     with pytest.raises(InputError, match="name one with --dictionary, or clips"):
-        wanted_signs(None, (), (), ALONE)
+        _wanted_signs(None, (), (), ALONE)
     with pytest.raises(InputError, match="a word is looked up in a dictionary"):
-        wanted_signs(None, (toy_world.broadcast,), ("apple",), ALONE)
+        _wanted_signs(None, (toy_world.broadcast,), ("apple",), ALONE)
 
 
 def test_a_list_of_words_may_have_remarks(tmp_path: Path) -> None:

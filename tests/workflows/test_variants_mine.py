@@ -8,9 +8,9 @@ import pytest
 
 from signspot.domain.recordings import Rights, normalise
 from signspot.errors import FormatError
-from signspot.workflows.variants import MinedExample, _read_mined, _write_mined
+from signspot.workflows.variants import _MinedExample, _read_mined, _write_mined
 
-EXAMPLE = MinedExample(
+EXAMPLE = _MinedExample(
     word=normalise("apple"), file="clips/1.mp4", rank=1, cosine=0.75, start_ms=40, stop_ms=680, spotting_id="spot:1",
     video_id="=news", entry_id="apple_1.mp4", variant="1", signer="S1", language="bfi",
     rights=Rights(holder="BBC", may_train=False, expires=date(2031, 1, 1)),

@@ -7,7 +7,8 @@ import pytest
 
 from signspot.errors import InputError
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE, Lemma, Lexicon, build_lexicon, english_lemmas
-from signspot.world.settings import Difficulty, chance, spread_counts
+from signspot.world.settings import Difficulty, chance
+from signspot.world.simulation import _spread_counts
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def lemmas() -> tuple[Lemma, ...]:
 
 @pytest.fixture(scope="module")
 def lexicon(lemmas: tuple[Lemma, ...]) -> Lexicon:
-    return build_lexicon(lemmas, spread_counts(1500, 2.8, 10, chance(0, "entries")), 0, Difficulty())
+    return build_lexicon(lemmas, _spread_counts(1500, 2.8, 10, chance(0, "entries")), 0, Difficulty())
 
 
 def test_every_word_has_one_to_four_variants_of_different_form(lexicon: Lexicon) -> None:

@@ -13,7 +13,8 @@ from signspot.world.lexicon import (
     _minimal_partner,
     _random_form,
 )
-from signspot.world.settings import chance, spread_counts
+from signspot.world.settings import chance
+from signspot.world.simulation import _spread_counts
 
 
 def differing_parameters(one: Form, other: Form) -> set[str]:
@@ -54,6 +55,6 @@ def test_chance_depends_on_its_key_alone() -> None:
 
 @pytest.mark.parametrize("n", [7, 60, 1064])
 def test_counts_keep_their_mean_in_worlds_of_any_size(n: int) -> None:
-    counts = spread_counts(n, 2.8, 10, chance(0, n))
+    counts = _spread_counts(n, 2.8, 10, chance(0, n))
     assert counts.min() == 1 and counts.max() <= 10
     assert counts.mean() == pytest.approx(2.8, abs=0.5 / np.sqrt(n) + 0.02)

@@ -5,7 +5,7 @@ import pytest
 
 from signspot.domain.tracks import Floats
 from signspot.world.lexicon import LOCATIONS, ORIENTATIONS, SHAPES
-from signspot.world.people import Carriage, _arm_joints, _Camera, _hand_points, _Proportions, _turned, landmarks
+from signspot.world.people import _arm_joints, _Camera, _Carriage, _hand_points, _landmarks, _Proportions, _turned
 from signspot.world.settings import chance
 
 BONES = [(0, 5), (0, 17), (5, 6), (6, 7), (7, 8), (9, 10), (13, 14), (17, 18), (19, 20), (1, 2), (2, 3), (3, 4)]
@@ -27,8 +27,8 @@ def postures(n: int) -> Floats:
     return np.stack(rows).reshape(n, 2, -1)
 
 
-def still(n: int) -> Carriage:
-    return Carriage(np.zeros((n, 3)), np.zeros(n), np.zeros((n, 3)))
+def still(n: int) -> _Carriage:
+    return _Carriage(np.zeros((n, 3)), np.zeros(n), np.zeros((n, 3)))
 
 
 def test_bones_of_the_hand_keep_their_length_in_every_handshape_and_orientation() -> None:
@@ -70,7 +70,7 @@ def test_fingers_point_up_with_the_palm_to_the_camera_when_nothing_is_turned() -
 
 
 def test_the_layout_is_that_of_mediapipe() -> None:
-    points = landmarks(postures(60), still(60), _Proportions(), _Camera())
+    points = _landmarks(postures(60), still(60), _Proportions(), _Camera())
     assert points.shape == (60, 258) and points.dtype == np.float32 and np.isfinite(points).all()
     pose = points[:, :132].reshape(60, 33, 4)
     left, right = points[:, 132:195].reshape(60, 21, 3), points[:, 195:].reshape(60, 21, 3)
@@ -84,7 +84,7 @@ def test_the_layout_is_that_of_mediapipe() -> None:
 def test_swapping_the_hands_gives_the_mirror_image() -> None:
     both = postures(50)
     camera = _Camera(centre=(0.5, 0.4))
-    one, other = (landmarks(p, still(50), _Proportions(), camera) for p in (both, both[:, ::-1]))
+    one, other = (_landmarks(p, still(50), _Proportions(), camera) for p in (both, both[:, ::-1]))
     left, right = one[:, 132:195].reshape(50, 21, 3), other[:, 195:].reshape(50, 21, 3)
     assert left * (-1, 1, 1) + (1, 0, 0) == pytest.approx(right, abs=1e-5)
 

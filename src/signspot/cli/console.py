@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import typer
@@ -22,23 +22,14 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from signspot.domain.results import VideoAnswer, WordAnswer
-from signspot.domain.time import clock
 from signspot.errors import Notice, one_line
 from signspot.interrupts import at_interruption
 
 _NUMBERS = ("cosine", "presence", "size")  # headings of columns that stand on the right
-_DETAILED = 5  # words of which each is said how close it came
 
 
 def warn(message: str) -> None:
     typer.echo(f"signspot: {one_line(message)}", err=True)
-
-
-def warn_of(answer: VideoAnswer) -> None:
-    messages = [message for message in (answer.partial, *answer.warnings) if message]
-    if messages:
-        warn(f"{answer.video_id}: {'; '.join(messages)}")
 
 
 def print_json(value: object) -> None:
@@ -53,58 +44,6 @@ def print_table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
     Console(highlight=False).print(table)
-
-
-def print_answer(answer: VideoAnswer) -> None:
-    """The findings in order of time, then, in one line, the words that were not found."""
-    console = Console(highlight=False)
-    found = list(answer)
-    if found:
-        rows = []
-        for one in found:
-            start, stop = clock(one.span_ms.start, 3), clock(one.span_ms.stop, 3)
-            sure = "?" if one.presence is None else f"{one.presence.probability:.0%}"
-            rows.append((start, stop, one.word, one.variant, f"{one.cosine:.3f}", sure, one.entry_id))
-        print_table(("from", "to", "word", "variant", "cosine", "presence", "dictionary entry"), rows)
-    if missing := [word for word in answer.words if not word.spottings]:
-        said = f"{missing[0].word}: {_absence(missing[0], answer)}" if len(missing) == 1 else _absences(missing, answer)
-        console.print(Text(one_line(said)), soft_wrap=True)  # one line, however many words
-    if found and all(one.presence is None for one in found):
-        said = f"found: cosine {answer.threshold:.3f} or more; presence: unknown without `signspot calibrate`"
-        console.print(Text(said, style="dim"))
-
-
-def _absences(missing: Sequence[WordAnswer], answer: VideoAnswer) -> str:
-    """What several words have in common that were not found; of a few, also how close each came."""
-    unsearched = [word.word for word in missing if word.searched_ms == ()]
-    compared = [word for word in missing if word.searched_ms != () and word.best_cosine is not None]
-    others = [word.word for word in missing if word.searched_ms != () and word.best_cosine is None]
-    named = [f"{word.word}{_closeness(word) if len(missing) <= _DETAILED else ''}" for word in compared]
-    groups = (
-        ("not found", named),
-        ("not found, since no window could be compared", others),
-        ("not searched, since no subtitle mentions them", unsearched),
-    )
-    said = [f"{what}: {', '.join(words)}" for what, words in groups if words]
-    if any(word.presence is None for word in compared):
-        said.insert(1, f"needed {answer.threshold:.3f}, uncalibrated")
-    return "; ".join(said)
-
-
-def _closeness(word: WordAnswer) -> str:
-    if word.presence is None:
-        return f" (closest {word.best_cosine:.3f})"
-    return f" (absent: {1 - word.presence.probability:.0%}, closest {word.best_cosine:.3f})"
-
-
-def _absence(word: WordAnswer, answer: VideoAnswer) -> str:
-    if word.searched_ms == ():
-        return "not searched: no subtitle mentions it"
-    if word.best_cosine is None:
-        return "not found: no window could be compared"
-    if word.presence is not None:
-        return f"absent with a probability of {1 - word.presence.probability:.0%} (closest {word.best_cosine:.3f})"
-    return f"not found (closest {word.best_cosine:.3f}, needed {answer.threshold:.3f}; uncalibrated)"
 
 
 # Progress bars with the pace and the time left, on the error stream, and only where a person looks on.

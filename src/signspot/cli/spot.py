@@ -7,15 +7,17 @@ another format later.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from signspot.cli import options as shared
-from signspot.cli.console import Bars, print_answer, print_json, progress_bars, warn, warn_of
+from signspot.cli.console import Bars, print_json, print_table, progress_bars, warn
 from signspot.cli.options import (
     JSON,
     OVERWRITE,
@@ -28,7 +30,7 @@ from signspot.cli.options import (
     say,
     warn_all,
 )
-from signspot.domain.results import Spotting
+from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
 from signspot.domain.time import clock
 from signspot.embedding.model import Views
 from signspot.errors import InputError, one_line
@@ -41,6 +43,67 @@ from signspot.workflows.spot_files import Outcome, SpotRequest, spot_files
 
 if TYPE_CHECKING:
     from signspot.workflows.annotate import Annotated, LikelyPlace
+
+
+_DETAILED = 5  # words of which each is said how close it came
+
+
+def _warn_of(answer: VideoAnswer) -> None:
+    messages = [message for message in (answer.partial, *answer.warnings) if message]
+    if messages:
+        warn(f"{answer.video_id}: {'; '.join(messages)}")
+
+
+def _print_answer(answer: VideoAnswer) -> None:
+    """The findings in order of time, then, in one line, the words that were not found."""
+    console = Console(highlight=False)
+    found = list(answer)
+    if found:
+        rows = []
+        for one in found:
+            start, stop = clock(one.span_ms.start, 3), clock(one.span_ms.stop, 3)
+            sure = "?" if one.presence is None else f"{one.presence.probability:.0%}"
+            rows.append((start, stop, one.word, one.variant, f"{one.cosine:.3f}", sure, one.entry_id))
+        print_table(("from", "to", "word", "variant", "cosine", "presence", "dictionary entry"), rows)
+    if missing := [word for word in answer.words if not word.spottings]:
+        said = f"{missing[0].word}: {_absence(missing[0], answer)}" if len(missing) == 1 else _absences(missing, answer)
+        console.print(Text(one_line(said)), soft_wrap=True)  # one line, however many words
+    if found and all(one.presence is None for one in found):
+        said = f"found: cosine {answer.threshold:.3f} or more; presence: unknown without `signspot calibrate`"
+        console.print(Text(said, style="dim"))
+
+
+def _absences(missing: Sequence[WordAnswer], answer: VideoAnswer) -> str:
+    """What several words have in common that were not found; of a few, also how close each came."""
+    unsearched = [word.word for word in missing if word.searched_ms == ()]
+    compared = [word for word in missing if word.searched_ms != () and word.best_cosine is not None]
+    others = [word.word for word in missing if word.searched_ms != () and word.best_cosine is None]
+    named = [f"{word.word}{_closeness(word) if len(missing) <= _DETAILED else ''}" for word in compared]
+    groups = (
+        ("not found", named),
+        ("not found, since no window could be compared", others),
+        ("not searched, since no subtitle mentions them", unsearched),
+    )
+    said = [f"{what}: {', '.join(words)}" for what, words in groups if words]
+    if any(word.presence is None for word in compared):
+        said.insert(1, f"needed {answer.threshold:.3f}, uncalibrated")
+    return "; ".join(said)
+
+
+def _closeness(word: WordAnswer) -> str:
+    if word.presence is None:
+        return f" (closest {word.best_cosine:.3f})"
+    return f" (absent: {1 - word.presence.probability:.0%}, closest {word.best_cosine:.3f})"
+
+
+def _absence(word: WordAnswer, answer: VideoAnswer) -> str:
+    if word.searched_ms == ():
+        return "not searched: no subtitle mentions it"
+    if word.best_cosine is None:
+        return "not found: no window could be compared"
+    if word.presence is not None:
+        return f"absent with a probability of {1 - word.presence.probability:.0%} (closest {word.best_cosine:.3f})"
+    return f"not found (closest {word.best_cosine:.3f}, needed {answer.threshold:.3f}; uncalibrated)"
 
 
 # The options of the commands that search videos for words and write what they find: `spot` and `annotate`.
@@ -196,7 +259,7 @@ def _show_all(request: SpotRequest, progress: Bars, to_screen: bool) -> None:
             warn(str(outcome.failure))
         elif outcome.answer is not None and to_screen:
             records.append(outcome.record)
-            warn_of(outcome.answer)
+            _warn_of(outcome.answer)
         else:
             _show(outcome, request)
     progress.clear()
@@ -214,10 +277,10 @@ def _show(outcome: Outcome, request: SpotRequest) -> None:
     answer = outcome.answer
     if answer is None:
         return
-    warn_of(answer)
+    _warn_of(answer)
     if request.is_batch:
         typer.echo(one_line(f"{answer.video_id}:"))
-    print_answer(answer)
+    _print_answer(answer)
     for path in outcome.written:
         typer.echo(one_line(f"wrote {path}"))
 
@@ -297,7 +360,7 @@ def _annotated_record(outcome: Outcome, to_screen: bool, *, names_words: bool) -
     answer, annotated = outcome.answer, outcome.annotated
     if answer is None or annotated is None:
         return {}
-    warn_of(answer)
+    _warn_of(answer)
     if not to_screen:
         typer.echo(one_line(f"{answer.video_id}: {_summary(annotated)}"))
         if names_words and annotated.unexplained:

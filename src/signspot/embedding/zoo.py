@@ -60,7 +60,7 @@ _SAVED_EVERY = 200  # entries: a run that is stopped loses no more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EmbeddedEntries:
+class _EmbeddedEntries:
     """The entries that could be embedded, and why the others could not."""
 
     entries: tuple[Entry, ...]
@@ -85,7 +85,9 @@ def opened_dictionary(path: Path, reading: Reading) -> Dictionary:
     return source.dictionary
 
 
-def embed_entries(entries: Sequence[Entry], model: Embeds, reading: Reading, views: Views = Views()) -> EmbeddedEntries:
+def embed_entries(
+    entries: Sequence[Entry], model: Embeds, reading: Reading, views: Views = Views()
+) -> _EmbeddedEntries:
     """The vectors of dictionary entries; those in the store are read, the others are computed and kept there."""
     usable: list[tuple[Entry, FloatArray]] = []
     failures: list[tuple[Entry, InputError]] = []
@@ -104,7 +106,7 @@ def embed_entries(entries: Sequence[Entry], model: Embeds, reading: Reading, vie
             reading.progress("reading the dictionary", number, len(entries))
         kept.save()
     stacked = np.stack([vectors for _, vectors in usable]) if usable else np.zeros((0, 1, model.dim), np.float32)
-    return EmbeddedEntries(tuple(entry for entry, _ in usable), stacked, tuple(failures))
+    return _EmbeddedEntries(tuple(entry for entry, _ in usable), stacked, tuple(failures))
 
 
 def embed_query(
@@ -216,7 +218,7 @@ _BUILT_IN = {COLOUR_MODEL: ("mean colours: shows the path, knows nothing about s
 
 
 @dataclass(frozen=True, slots=True)
-class KnownModel:
+class _KnownModel:
     """A model that `load_model` finds by its name, or would if it were fetched."""
 
     name: str
@@ -303,11 +305,11 @@ def open_model(choice: ModelChoice, recordings: Iterable[Path | None], reading: 
     return OpenedModel(model, replace(reading, store=store), name)
 
 
-def known_models(folder: Path | None) -> tuple[KnownModel, ...]:
+def _known_models(folder: Path | None) -> tuple[_KnownModel, ...]:
     """The built-in models, the shipped ones and those in `folder`; a file that is no model is said to be none."""
     from signspot.models.checkpoints import read_card
 
-    found = [KnownModel(name, what) for name, (what, _) in _BUILT_IN.items()]
+    found = [_KnownModel(name, what) for name, (what, _) in _BUILT_IN.items()]
     kept: list[Path] = []
     with suppress(OSError):  # somebody else's home
         kept = sorted(folder.glob(f"*{MODEL_SUFFIX}")) if folder is not None else []
@@ -316,13 +318,13 @@ def known_models(folder: Path | None) -> tuple[KnownModel, ...]:
             card = read_card(path)
             what = f"{card.architecture}, from {card.created_from or 'unknown'}"
             what = _SHIPPED_FOR.get(path.stem, what) if path.parent == _SHIPPED else what
-            found.append(KnownModel(path.stem, what, path))
+            found.append(_KnownModel(path.stem, what, path))
         except SignspotError as error:
-            found.append(KnownModel(path.stem, f"cannot be used: {error.what}", path))
+            found.append(_KnownModel(path.stem, f"cannot be used: {error.what}", path))
     return tuple(found)
 
 
-def refuse_name(name: str) -> None:
+def _refuse_name(name: str) -> None:
     """Raise if an imported model cannot be called so: what is built in or shipped would be found instead."""
     if not _NAME.fullmatch(name):
         fix = "give --name with letters a to z, digits, - and _, at most 100"
@@ -460,21 +462,21 @@ class ImportedModel:
     report: ImportReport | None = None  # None: fetched, but no model
 
 
-def list_models(folder: Path | None) -> tuple[KnownModel, ...]:
+def list_models(folder: Path | None) -> tuple[_KnownModel, ...]:
     """The models on this computer, `folder` being that of the imported ones, then those that can be fetched."""
-    here = known_models(folder)
+    here = _known_models(folder)
     names = {model.name for model in here}
     there = []
     for name, download in DOWNLOADS.items():
         size = f", {readable_size(download.n_megabytes * 10**6)}" if download.n_megabytes else ""
         if name not in names:
-            there.append(KnownModel(name, f"{download.what}{size}", is_here=False))
+            there.append(_KnownModel(name, f"{download.what}{size}", is_here=False))
     return (*here, *there)
 
 
 def import_model(source: Path, folder: Path, name: str, options: ImportOptions = ImportOptions()) -> ImportedModel:
     """Read old weights safely, or take a model of ours, and keep it under the name `name`."""
-    refuse_name(name)
+    _refuse_name(name)
     _make(folder)
     path = folder / f"{name}{MODEL_SUFFIX}"
     return ImportedModel(path, import_checkpoint(source, path, options))

@@ -31,8 +31,6 @@ from signspot.errors import InputError
 
 Scores = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 
-FIRST = 5  # Paper 4.2: R@5
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassMeans:
@@ -75,16 +73,6 @@ def average_precision(right_ranks: npt.ArrayLike, n_relevant: int) -> float:
     return float((np.arange(1, len(ordered) + 1) / ordered).sum() / n_relevant)
 
 
-def recall_among_first(right_ranks: npt.ArrayLike, n_relevant: int, k: int = FIRST) -> float:
-    """The share of the relevant items that are right and rank among the first `k`; 0 where nothing is relevant.
-
-    Where there are more than `k` relevant items, `k` of them are all that fit, and count as all.
-    """
-    if not n_relevant:
-        return 0.0
-    return int((np.asarray(right_ranks, dtype=np.int64) <= k).sum()) / min(k, n_relevant)
-
-
 def chance_average_precision(n_items: int, n_relevant: int, hit_rate: float = 1.0) -> float:
     """The expected average precision of a random order, over all relevant items.
 
@@ -96,13 +84,6 @@ def chance_average_precision(n_items: int, n_relevant: int, hit_rate: float = 1.
     rank = np.arange(1, n_items + 1)
     before = hit_rate * (n_relevant - 1) / max(1, n_items - 1) * (rank - 1)
     return float(hit_rate / n_items * ((1 + before) / rank).sum())
-
-
-def chance_recall_among_first(n_items: int, n_relevant: int, hit_rate: float = 1.0, k: int = FIRST) -> float:
-    """The expected `recall_among_first` of a random order."""
-    if not n_relevant:
-        return 0.0
-    return min(k, n_items) * hit_rate * n_relevant / n_items / min(k, n_relevant)
 
 
 _CELLS = 4_000_000  # of the tables that are in memory at once

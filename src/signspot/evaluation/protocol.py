@@ -30,6 +30,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import Bools, FloatArray, Floats, Ints
@@ -37,7 +38,6 @@ from signspot.errors import InputError
 from signspot.evaluation import measures as ranking
 from signspot.evaluation.localisation import is_near
 from signspot.evaluation.measures import (
-    FIRST,
     BootstrapOptions,
     ClassMeans,
     Interval,
@@ -47,6 +47,26 @@ from signspot.evaluation.measures import (
     ranks,
     unit_interval,
 )
+
+FIRST = 5  # Paper 4.2: R@5
+
+
+def _recall_among_first(right_ranks: npt.ArrayLike, n_relevant: int, k: int = FIRST) -> float:
+    """The share of the relevant items that are right and rank among the first `k`; 0 where nothing is relevant.
+
+    Where there are more than `k` relevant items, `k` of them are all that fit, and count as all.
+    """
+    if not n_relevant:
+        return 0.0
+    return int((np.asarray(right_ranks, dtype=np.int64) <= k).sum()) / min(k, n_relevant)
+
+
+def _chance_recall_among_first(n_items: int, n_relevant: int, hit_rate: float = 1.0, k: int = FIRST) -> float:
+    """The expected `recall_among_first` of a random order."""
+    if not n_relevant:
+        return 0.0
+    return min(k, n_items) * hit_rate * n_relevant / n_items / min(k, n_relevant)
+
 
 _UNIT = 0.01  # how far from 1 the length of a vector stored in half precision may be
 _SHORTEST = 1e-6  # a vector shorter than this has no direction
@@ -170,7 +190,7 @@ class ProtocolScores:
         """What `recall_at_k` is expected to be for vectors that know nothing."""
         each = zip(self.passages.n_relevant, self.hit_rate, strict=True)
         k = self.options.k
-        chance = [ranking.chance_recall_among_first(self.n_entries, int(n), float(rate), k) for n, rate in each]
+        chance = [_chance_recall_among_first(self.n_entries, int(n), float(rate), k) for n, rate in each]
         return class_means(chance, self.passages.words).mean
 
     @property
@@ -343,7 +363,7 @@ def _retrieval(queries: Iterable[tuple[int, Ints, Bools]], options: ProtocolOpti
     return _Retrieval(
         words=np.array([word for word, *_ in lines], dtype=np.int64),
         ap=np.array([ranking.average_precision(right_ranks, n) for _, n, right_ranks in lines], np.float64),
-        recall=np.array([ranking.recall_among_first(found, n, options.k) for _, n, found in lines], np.float64),
+        recall=np.array([_recall_among_first(found, n, options.k) for _, n, found in lines], np.float64),
         n_relevant=np.array([n for _, n, _ in lines], dtype=np.int64),
         n_right=np.array([len(right_ranks) for *_, right_ranks in lines], dtype=np.int64),
     )

@@ -98,7 +98,7 @@ _References = dict[str, tuple[str, str]]  # id of an EXTERNAL_REF -> its type (e
 
 
 @dataclass(frozen=True, slots=True)
-class ElanVocabulary:
+class _ElanVocabulary:
     """A controlled vocabulary: its items stand in the file, or an ECV holds them."""
 
     cv_id: str
@@ -115,7 +115,7 @@ class ElanDocument:
     time_unit: str = "milliseconds"
     media: tuple[ElanMedia, ...] = ()
     tiers: tuple[_ElanTier, ...] = ()
-    vocabularies: tuple[ElanVocabulary, ...] = ()
+    vocabularies: tuple[_ElanVocabulary, ...] = ()
     warnings: tuple[str, ...] = ()
     unread: str = ""  # how many annotations have no time that can be known, and why; empty: all have
     xml: bytes = field(repr=False)  # UTF-8 with declaration
@@ -124,7 +124,7 @@ class ElanDocument:
         return next((tier for tier in self.tiers if tier.tier_id == tier_id), None)
 
 
-def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str, ...] = ()) -> ElanDocument:
+def _document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str, ...] = ()) -> ElanDocument:
     """The view of a parsed EAF; what is odd in it comes after `warnings`."""
     root = tree.getroot()
     if root.tag != "ANNOTATION_DOCUMENT":
@@ -156,7 +156,7 @@ def document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str
     )
 
 
-def integer(text: str | None) -> int | None:
+def _integer(text: str | None) -> int | None:
     """A whole number as XML Schema writes it, or None."""
     text = (text or "").strip(" \t\r\n")
     return int(text) if _INTEGER.fullmatch(text) else None
@@ -170,17 +170,17 @@ def _format_version(root: etree._Element) -> str:
 
 def _media(descriptor: etree._Element, odd: Oddities) -> ElanMedia:
     origin, url = descriptor.get("TIME_ORIGIN"), descriptor.get("MEDIA_URL", "")
-    origin_ms = integer(origin)
+    origin_ms = _integer(origin)
     if origin is not None and origin_ms is None:
         odd.note("media with a TIME_ORIGIN that is not a number, read as 0", url)
     relative, mime_type = descriptor.get("RELATIVE_MEDIA_URL", ""), descriptor.get("MIME_TYPE", "")
     return ElanMedia(url, relative, mime_type, origin_ms or 0)
 
 
-def _vocabularies(root: etree._Element, references: _References) -> Iterator[ElanVocabulary]:
+def _vocabularies(root: etree._Element, references: _References) -> Iterator[_ElanVocabulary]:
     for element in root.iterchildren("CONTROLLED_VOCABULARY"):
         kind, url = references.get(element.get("EXT_REF", ""), ("", ""))
-        yield ElanVocabulary(element.get("CV_ID", ""), tuple(items_of(element)), url if kind == "ecv" else "")
+        yield _ElanVocabulary(element.get("CV_ID", ""), tuple(items_of(element)), url if kind == "ecv" else "")
 
 
 class _Tiers:
@@ -244,7 +244,7 @@ class _Tiers:
         slots: dict[str, int | None] = {}
         for slot in self._root.iterfind("TIME_ORDER/TIME_SLOT"):
             slot_id, written = slot.get("TIME_SLOT_ID", ""), slot.get("TIME_VALUE")
-            value = integer(written)
+            value = _integer(written)
             if written is not None and (value is None or not 0 <= value <= MAX_TIME_VALUE):
                 self._odd.note("time slots whose TIME_VALUE is no time, read as not aligned", slot_id)
                 value = None
@@ -441,7 +441,7 @@ _MIME_TYPES = {
 
 def read_eaf(path: Path) -> ElanDocument:
     """Read an ELAN file; what is odd but readable is in the document's warnings."""
-    return document_of(parse_xml(read_whole(path, MAX_XML_BYTES), path, FormatError), path)
+    return _document_of(parse_xml(read_whole(path, MAX_XML_BYTES), path, FormatError), path)
 
 
 def write_eaf(document: ElanDocument, path: Path, *, overwrite: bool = False) -> None:
@@ -467,7 +467,7 @@ def new_eaf(video: Path, eaf_path: Path, *, date: datetime) -> ElanDocument:
     etree.SubElement(header, "PROPERTY", NAME="lastUsedAnnotationId").text = "0"
     etree.SubElement(root, "TIME_ORDER")
     etree.indent(root, space="    ")
-    return document_of(parse_xml(etree.tostring(root), eaf_path, FormatError), eaf_path)
+    return _document_of(parse_xml(etree.tostring(root), eaf_path, FormatError), eaf_path)
 
 
 def _relative_url(video: Path, eaf_path: Path) -> str:
@@ -528,7 +528,7 @@ def add_spottings(
     tiers = _NewTiers(options.tier, _NOTES, "signspot", options.language, link)
     layers = [[_annotation(one, link, options) for one in layer] for layer in _layers(placed)]
     _TierAdder(tree.getroot(), document, tiers).add(layers)
-    added = document_of(tree, document.where, odd.lines())
+    added = _document_of(tree, document.where, odd.lines())
     if len(added.xml) > MAX_XML_BYTES:
         what = f"would grow beyond {readable_size(MAX_XML_BYTES)} with {len(placed):,} spottings"
         raise FormatError(document.where, what, "ask for fewer words or a higher threshold")
@@ -546,7 +546,7 @@ def add_glosses(document: ElanDocument, glosses: Iterable[tuple[MillisSpan, str]
     tree = parse_xml(document.xml, document.where, FormatError)
     tiers = _NewTiers(tier, (), "", "", None)
     _TierAdder(tree.getroot(), document, tiers).add([layer])
-    return document_of(tree, document.where, ())
+    return _document_of(tree, document.where, ())
 
 
 def _placed(
@@ -649,7 +649,7 @@ class _TierAdder:
         self._last_used = root.find("HEADER/PROPERTY[@NAME='lastUsedAnnotationId']")
         elements = root.iter(etree.Element)
         taken = {one for element in elements for name in _IDS for one in element.get(name, "").split()}
-        last_used = integer(self._last_used.text) if self._last_used is not None else None
+        last_used = _integer(self._last_used.text) if self._last_used is not None else None
         self._newest_id = ""
         self._annotation_ids = _fresh_ids("a", taken, above=last_used or 0)
         self._slot_ids = _fresh_ids("ts", taken)
@@ -675,7 +675,7 @@ class _TierAdder:
                     etree.indent(tier, space=_INDENT, level=1)
                 self._order.add(tier)
         newest = int(self._newest_id.removeprefix("a") or 0)
-        if self._last_used is not None and newest > (integer(self._last_used.text) or 0):
+        if self._last_used is not None and newest > (_integer(self._last_used.text) or 0):
             self._last_used.text = str(newest)
 
     def _add_slots(self, annotations: Sequence[_NewAnnotation]) -> Iterator[tuple[str, str]]:
@@ -785,7 +785,7 @@ def _ending(number: int) -> str:
 def _in_time(order: etree._Element) -> Iterator[tuple[int, etree._Element]]:
     """The time slots that have a time; the first thing that is no time slot is the last: nothing goes after it."""
     for slot in order.iterchildren(etree.Element):
-        value = integer(slot.get("TIME_VALUE"))
+        value = _integer(slot.get("TIME_VALUE"))
         if value is not None or slot.tag != "TIME_SLOT":
             yield value or 0, slot
         if slot.tag != "TIME_SLOT":
@@ -996,7 +996,7 @@ def _link_to_given(
     return _VocabularyLink(name, items, given.url)
 
 
-def _is_same(existing: ElanVocabulary, given: ExternalVocabulary, items: Mapping[str, VocabularyItem]) -> bool:
+def _is_same(existing: _ElanVocabulary, given: ExternalVocabulary, items: Mapping[str, VocabularyItem]) -> bool:
     if existing.ecv_url:
         return not given.url or _file_name(existing.ecv_url) == _file_name(given.url)
     known = {item.type_id: item for item in existing.items}

@@ -11,23 +11,20 @@ import json
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from signspot.domain.recordings import Entry, Episode, Rights, SignerBox, Vocabulary
 from signspot.domain.time import FrameSpan, TimeAxis
 from signspot.domain.tracks import (
     CLIP_LENGTH,
-    LANDMARK_DIM,
     FloatArray,
     FrameShape,
     Ints,
@@ -41,13 +38,11 @@ from signspot.embedding.model import FEWEST_FRAMES, Reading, too_short
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.errors import InputError, MissingExtra, VideoError
 from signspot.files.atomic import atomic_output, make_folder
-from signspot.learning.batches import prefetch
 from signspot.learning.material import file_sha256, is_forbidden
-from signspot.media.frames import MAX_SPEED, RELEASED, Augmentation, Normalisation, random_clips
+from signspot.media.frames import MAX_SPEED, random_clips
 from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
-from signspot.models.embedders import CONTINUOUS
-from signspot.models.landmarks import LandmarkChange, mirrored
+from signspot.models.landmarks import LandmarkChange
 
 Frames = Pixels | FloatArray  # (n, H, W, 3) uint8, or (n, 258) float32
 
@@ -261,81 +256,6 @@ def _clip_of(entry: Entry) -> Path:
     if entry.video is None:
         raise VideoError(entry.entry_id, "the dictionary has no video for this entry", "add the clip")
     return entry.video
-
-
-# Minibatches of clips for the trunk: an equal share of each source, and every clip as often as the others.
-#
-# Batch number `step` depends on the seed, the stage and the step alone: not on the batches before, nor on how many
-# threads prepare them.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClipBatch:
-    """Labelled clips as a trunk takes them, but for the normalisation of pixels."""
-
-    clips: Tensor  # (B, 16, H, W, 3) uint8 or (B, 16, 258) float32
-    labels: Tensor  # (B,) int64
-    domains: Tensor  # (B,) int64
-    names: tuple[str, ...]
-    landmarks: Tensor | None = None  # (B, 16, 258) float32 of the same frames, mirrored where they are
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SourceShare:
-    """One source of a stage: which of its clips, in which domain, with the landmarks of the same clips if needed."""
-
-    source: RecordedClips
-    chosen: Ints  # (n,) clips of the source, n >= 1
-    domain: int = CONTINUOUS
-    landmarks: RecordedClips | None = None  # clip i of it shows the frames of clip i of the source
-
-
-class ClipBatches:
-    """The batches of one stage of training."""
-
-    def __init__(
-        self, shares: tuple[SourceShare, ...], transform: ClipTransform, *, batch_size: int, seed: tuple[int, ...]
-    ) -> None:
-        if not shares or batch_size % len(shares) or not all(len(share.chosen) for share in shares):
-            raise ValueError(f"a batch of {batch_size} from {[len(share.chosen) for share in shares]} clips")
-        self._shares, self._transform, self._seed = shares, transform, seed
-        self._per_source = batch_size // len(shares)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """How many batches show every clip of the larger source once; clips of the smaller ones return."""
-        return max(-(-len(share.chosen) // self._per_source) for share in self._shares)
-
-    def batch(self, step: int) -> ClipBatch:
-        shown, names, labels, domains, landmarks = [], [], [], [], []
-        for number, share in enumerate(self._shares):
-            for place in range(step * self._per_source, (step + 1) * self._per_source):
-                # Every clip once in a random order, then all again in another.
-                turn, offset = divmod(place, len(share.chosen))
-                i = int(share.chosen[_order((*self._seed, number, turn), len(share.chosen))[offset]])
-                key = (*self._seed, number, place)
-                drawn = share.source.clip(i, np.random.default_rng((*key, 0)))
-                clip, is_mirrored = self._transform.training(drawn, np.random.default_rng((*key, 1)))
-                shown.append(torch.from_numpy(clip))
-                names.append(share.source.places[i].name)
-                labels.append(share.source.places[i].label)
-                domains.append(share.domain)
-                if share.landmarks is not None:
-                    # The same random numbers draw the same frames.
-                    points = share.landmarks.clip(i, np.random.default_rng((*key, 0)))
-                    posed = torch.from_numpy(np.array(points, dtype=np.float32))
-                    landmarks.append(mirrored(posed) if is_mirrored else posed)
-        posed_clips = torch.stack(landmarks) if landmarks else None
-        return ClipBatch(torch.stack(shown), torch.tensor(labels), torch.tensor(domains), tuple(names), posed_clips)
-
-    def batches(self, first: int, stop: int, *, workers: int = 0) -> Iterator[ClipBatch]:
-        """The batches of the steps first, first + 1, ... stop - 1; `workers` threads prepare them ahead."""
-        return prefetch(self.batch, range(first, stop), workers=workers, ahead=2 * workers)
-
-
-@lru_cache(maxsize=8)
-def _order(key: tuple[int, ...], n: int) -> Ints:
-    return np.random.default_rng((*key, 2)).permutation(n)
 
 
 # The frames of videos, decoded once: raw bytes on the disk, opened as memory maps.
@@ -573,73 +493,3 @@ class LandmarkAugmentation:
             speed=1 + self.speed_jitter * (2 * speed - 1),
             lost_hands=lost,
         )
-
-
-# A trunk takes frames (B, 3, 16, H, W), normalised, or landmarks (B, 16, 258).
-
-
-class ClipTransform(Protocol):
-    """How clips look when they reach a trunk: changed at random in training, as they are in a test."""
-
-    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
-        """One clip (16, ...), changed at random, and whether it is mirrored."""
-
-    def testing(self, clips: Frames) -> Frames:
-        """Clips (n, 16, ...), unchanged but for their size."""
-
-    def tensor(self, clips: Tensor) -> Tensor:
-        """Clips (n, 16, ...), on any device, as the network takes them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PixelTransform:
-    """For I3D and S3D: clips (16, side, side, 3) uint8, shown as (16, crop, crop, 3)."""
-
-    augmentation: Augmentation = Augmentation()
-    normalisation: Normalisation = RELEASED
-
-    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
-        change = self.augmentation.draw(rng)
-        return change.apply(self._checked(clip).astype(np.uint8, copy=False)), change.flip
-
-    def testing(self, clips: Frames) -> Frames:
-        crop = self.augmentation.crop
-        top, left = ((side - crop) // 2 for side in self._checked(clips).shape[-3:-1])
-        return clips[..., top : top + crop, left : left + crop, :]
-
-    def tensor(self, clips: Tensor) -> Tensor:
-        """(n, 16, H, W, 3) uint8 -> (n, 3, 16, H, W) float32, normalised."""
-        numbers = self.normalisation.mean, self.normalisation.std
-        mean, std = (clips.new_tensor(one, dtype=torch.float32) for one in numbers)
-        # Channels last, as the pixels lie: convolutions of narrow networks are several times faster that way.
-        moved = ((clips / 255 - mean) / std).movedim(-1, 1)
-        return moved.contiguous(memory_format=torch.channels_last_3d)
-
-    def _checked(self, clips: Frames) -> Frames:
-        crop = self.augmentation.crop
-        *_, n, height, width, colours = (0, 0, 0, 0, *clips.shape)
-        if clips.dtype != np.uint8 or (n, colours) != (CLIP_LENGTH, 3) or min(height, width) < crop:
-            raise ValueError(f"clips of {clips.dtype} {clips.shape} where {CLIP_LENGTH} frames of {crop} are cut out")
-        return clips
-
-
-@dataclass(frozen=True, slots=True)
-class LandmarkTransform:
-    """For the landmark encoder: clips (16, 258) float32."""
-
-    augmentation: LandmarkAugmentation = LandmarkAugmentation()
-
-    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
-        change = self.augmentation.draw(rng)
-        return change.apply(self._checked(clip).astype(np.float32, copy=False)), change.mirror
-
-    def testing(self, clips: Frames) -> Frames:
-        return self._checked(clips)
-
-    def tensor(self, clips: Tensor) -> Tensor:
-        return clips
-
-    def _checked(self, clips: Frames) -> Frames:
-        if clips.shape[-2:] != (CLIP_LENGTH, LANDMARK_DIM) or clips.dtype != np.float32:
-            raise ValueError(f"clips of {clips.dtype} {clips.shape} instead of ({CLIP_LENGTH}, {LANDMARK_DIM})")
-        return clips

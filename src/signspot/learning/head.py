@@ -7,10 +7,11 @@ that was killed at any moment and continued ends with the same bits as one that 
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -35,6 +36,37 @@ from signspot.models.checkpoints import HEAD, Checkpoint, ModelCard, describe, s
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.head import Head, HeadConfig, unit_rows
 
+# How training goes, epoch by epoch: a line of numbers, and TensorBoard where it is installed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CurveRow:
+    """One epoch; scores are None where none were taken."""
+
+    epoch: int  # from 0
+    loss: float  # mean over the steps
+    learning_rate: float
+    seconds: float  # of training, without evaluation
+    mean_ap: float | None = None
+    recall_at_5: float | None = None
+    localisation: float | None = None
+
+    def with_scores(self, scores: ProtocolScores) -> _CurveRow:
+        mean_ap, recall, localisation = map(float, (scores.mean_ap, scores.recall_at_5, scores.localisation))
+        return replace(self, mean_ap=mean_ap, recall_at_5=recall, localisation=localisation)
+
+
+def _tensorboard_log(folder: Path, row: _CurveRow) -> None:
+    """Add an epoch to what TensorBoard shows, if the extra `train` is installed; an epoch that is repeated replaces."""
+    if importlib.util.find_spec("tensorboard") is None:
+        return
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(folder), purge_step=row.epoch) as writer:
+        for name, value in asdict(row).items():
+            if isinstance(value, float):
+                writer.add_scalar(name, value, row.epoch)
+
 
 @dataclass(frozen=True, slots=True)
 class HeadProgress:
@@ -46,7 +78,7 @@ class HeadProgress:
     steps: int
     loss: float  # mean over the epoch so far
     seconds_left: float
-    finished: runs.CurveRow | None = None  # the epoch that has just ended
+    finished: _CurveRow | None = None  # the epoch that has just ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +102,7 @@ class _Position:
     loss_sum: float = 0.0  # over the steps of this epoch
     seconds: float = 0.0  # spent on this epoch
     best_score: float | None = None
-    rows: list[runs.CurveRow] = field(default_factory=list)
+    rows: list[_CurveRow] = field(default_factory=list)
 
 
 def train_head(config: EmbeddingConfig, setup: _TrainingSetup, run: RunFolder, controls: Controls = Controls()) -> None:
@@ -144,7 +176,7 @@ class _Training:
     def _close_epoch(self) -> None:
         """Evaluate, note, keep the models; the state comes last: what stands before it is done again after a kill."""
         position, steps = self.position, self.setup.batches.steps_per_epoch
-        row = runs.CurveRow(
+        row = _CurveRow(
             epoch=position.epoch,
             loss=position.loss_sum / max(1, steps),
             learning_rate=self.config.learning_rate_in(position.epoch),
@@ -160,12 +192,12 @@ class _Training:
             if self.controls.team.is_leader:
                 self._save_models(row)
                 self.run_folder.write_lines(self.run_folder.curves, [asdict(one) for one in position.rows])
-                runs.tensorboard_log(self.run_folder.logs, row)
+                _tensorboard_log(self.run_folder.logs, row)
             self._report(row)
             position.epoch, position.step, position.loss_sum, position.seconds = position.epoch + 1, 0, 0.0, 0.0
             self._save()
 
-    def _save_models(self, row: runs.CurveRow) -> None:
+    def _save_models(self, row: _CurveRow) -> None:
         run, model_file = self.run_folder, self.setup.model_file
         model_file.save(run.last, self.head)
         # Without a test set the newest is the best known.
@@ -194,12 +226,12 @@ class _Training:
             raise InputError(path, f"was saved by {size} processes, this is {team.size}", "start as many as before")
         try:
             runs.restore_training(self.head, self.optimiser, state.tensors)
-            rows = [runs.CurveRow(**row) for row in facts.pop("rows")]  # type: ignore[attr-defined]
+            rows = [_CurveRow(**row) for row in facts.pop("rows")]  # type: ignore[attr-defined]
             self.position = _Position(rows=rows, **facts)  # type: ignore[arg-type]
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(path, f"does not fit this run ({error})", "start again with --overwrite") from error
 
-    def _report(self, finished: runs.CurveRow | None) -> None:
+    def _report(self, finished: _CurveRow | None) -> None:
         position, steps = self.position, self.setup.batches.steps_per_epoch
         left_in_epoch = position.seconds / max(1, position.step) * (steps - position.step)
         later = position.seconds / max(1, position.step) * steps * (self.config.epochs - position.epoch - 1)

@@ -14,14 +14,13 @@ bad_batch.json      the batch that broke the training, if one did
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import math
 import os
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -33,7 +32,6 @@ from torch import Tensor, nn
 from torch import distributed as processes
 
 from signspot.errors import EnvironmentProblem, InputError, OutputExists
-from signspot.evaluation.protocol import ProtocolScores
 from signspot.files.arrays import ArraysKind, load_arrays, save_arrays
 from signspot.files.atomic import atomic_output, explained, names_in, take_lock
 from signspot.files.json import read_json, write_json
@@ -164,38 +162,6 @@ def _first_difference(old: str, new: str) -> str:
         return f"{was}, now {changed.partition(' = ')[2]}"
     gone = next((line for line in old.splitlines() if line not in set(now)), "")
     return f"{gone}, now not set" if gone else ""
-
-
-# How training goes, epoch by epoch: a line of numbers, and TensorBoard where it is installed.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurveRow:
-    """One epoch; scores are None where none were taken."""
-
-    epoch: int  # from 0
-    loss: float  # mean over the steps
-    learning_rate: float
-    seconds: float  # of training, without evaluation
-    mean_ap: float | None = None
-    recall_at_5: float | None = None
-    localisation: float | None = None
-
-    def with_scores(self, scores: ProtocolScores) -> CurveRow:
-        mean_ap, recall, localisation = map(float, (scores.mean_ap, scores.recall_at_5, scores.localisation))
-        return replace(self, mean_ap=mean_ap, recall_at_5=recall, localisation=localisation)
-
-
-def tensorboard_log(folder: Path, row: CurveRow) -> None:
-    """Add an epoch to what TensorBoard shows, if the extra `train` is installed; an epoch that is repeated replaces."""
-    if importlib.util.find_spec("tensorboard") is None:
-        return
-    from torch.utils.tensorboard import SummaryWriter
-
-    with SummaryWriter(str(folder), purge_step=row.epoch) as writer:
-        for name, value in asdict(row).items():
-            if isinstance(value, float):
-                writer.add_scalar(name, value, row.epoch)
 
 
 # The state of a training run on the disk: one .safetensors file. Tensors lie in it as they are, so that a run continues

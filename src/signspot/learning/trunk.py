@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
@@ -22,24 +23,21 @@ from torch import Tensor, nn
 
 from signspot.domain.recordings import Vocabulary
 from signspot.domain.time import FRAME_RATE
-from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Ints
+from signspot.domain.tracks import (
+    CLIP_LENGTH,
+    LANDMARK_DIM,
+    FloatArray,
+    Ints,
+)
 from signspot.errors import InputError
 from signspot.files.json import write_json
 from signspot.interrupts import at_interruption, is_asked
 from signspot.learning import runs
-from signspot.learning.batches import on_device
-from signspot.learning.clips import (
-    ClipBatch,
-    ClipBatches,
-    ClipTransform,
-    LandmarkTransform,
-    PixelTransform,
-    RecordedClips,
-    SourceShare,
-)
+from signspot.learning.batches import on_device, prefetch
+from signspot.learning.clips import Frames, LandmarkAugmentation, RecordedClips
 from signspot.learning.config import TrunkRunConfig
 from signspot.learning.runs import RunFolder
-from signspot.media.frames import RELEASED
+from signspot.media.frames import RELEASED, Augmentation, Normalisation
 from signspot.models.checkpoints import (
     Checkpoint,
     ModelCard,
@@ -53,7 +51,151 @@ from signspot.models.checkpoints import (
 )
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.i3d import InceptionTrunk, TrunkOutput, copied_to_domains, reinitialise_batch_norm
-from signspot.models.landmarks import HAND_POINTS, Part, body_of, in_body_coordinates
+from signspot.models.landmarks import HAND_POINTS, Part, body_of, in_body_coordinates, mirrored
+
+# Minibatches of clips for the trunk: an equal share of each source, and every clip as often as the others.
+#
+# Batch number `step` depends on the seed, the stage and the step alone: not on the batches before, nor on how many
+# threads prepare them.
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ClipBatch:
+    """Labelled clips as a trunk takes them, but for the normalisation of pixels."""
+
+    clips: Tensor  # (B, 16, H, W, 3) uint8 or (B, 16, 258) float32
+    labels: Tensor  # (B,) int64
+    domains: Tensor  # (B,) int64
+    names: tuple[str, ...]
+    landmarks: Tensor | None = None  # (B, 16, 258) float32 of the same frames, mirrored where they are
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SourceShare:
+    """One source of a stage: which of its clips, in which domain, with the landmarks of the same clips if needed."""
+
+    source: RecordedClips
+    chosen: Ints  # (n,) clips of the source, n >= 1
+    domain: int = CONTINUOUS
+    landmarks: RecordedClips | None = None  # clip i of it shows the frames of clip i of the source
+
+
+class _ClipBatches:
+    """The batches of one stage of training."""
+
+    def __init__(
+        self, shares: tuple[_SourceShare, ...], transform: _ClipTransform, *, batch_size: int, seed: tuple[int, ...]
+    ) -> None:
+        if not shares or batch_size % len(shares) or not all(len(share.chosen) for share in shares):
+            raise ValueError(f"a batch of {batch_size} from {[len(share.chosen) for share in shares]} clips")
+        self._shares, self._transform, self._seed = shares, transform, seed
+        self._per_source = batch_size // len(shares)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many batches show every clip of the larger source once; clips of the smaller ones return."""
+        return max(-(-len(share.chosen) // self._per_source) for share in self._shares)
+
+    def batch(self, step: int) -> _ClipBatch:
+        shown, names, labels, domains, landmarks = [], [], [], [], []
+        for number, share in enumerate(self._shares):
+            for place in range(step * self._per_source, (step + 1) * self._per_source):
+                # Every clip once in a random order, then all again in another.
+                turn, offset = divmod(place, len(share.chosen))
+                i = int(share.chosen[_order((*self._seed, number, turn), len(share.chosen))[offset]])
+                key = (*self._seed, number, place)
+                drawn = share.source.clip(i, np.random.default_rng((*key, 0)))
+                clip, is_mirrored = self._transform.training(drawn, np.random.default_rng((*key, 1)))
+                shown.append(torch.from_numpy(clip))
+                names.append(share.source.places[i].name)
+                labels.append(share.source.places[i].label)
+                domains.append(share.domain)
+                if share.landmarks is not None:
+                    # The same random numbers draw the same frames.
+                    points = share.landmarks.clip(i, np.random.default_rng((*key, 0)))
+                    posed = torch.from_numpy(np.array(points, dtype=np.float32))
+                    landmarks.append(mirrored(posed) if is_mirrored else posed)
+        posed_clips = torch.stack(landmarks) if landmarks else None
+        return _ClipBatch(torch.stack(shown), torch.tensor(labels), torch.tensor(domains), tuple(names), posed_clips)
+
+    def batches(self, first: int, stop: int, *, workers: int = 0) -> Iterator[_ClipBatch]:
+        """The batches of the steps first, first + 1, ... stop - 1; `workers` threads prepare them ahead."""
+        return prefetch(self.batch, range(first, stop), workers=workers, ahead=2 * workers)
+
+
+@lru_cache(maxsize=8)
+def _order(key: tuple[int, ...], n: int) -> Ints:
+    return np.random.default_rng((*key, 2)).permutation(n)
+
+
+# A trunk takes frames (B, 3, 16, H, W), normalised, or landmarks (B, 16, 258).
+
+
+class _ClipTransform(Protocol):
+    """How clips look when they reach a trunk: changed at random in training, as they are in a test."""
+
+    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
+        """One clip (16, ...), changed at random, and whether it is mirrored."""
+
+    def testing(self, clips: Frames) -> Frames:
+        """Clips (n, 16, ...), unchanged but for their size."""
+
+    def tensor(self, clips: Tensor) -> Tensor:
+        """Clips (n, 16, ...), on any device, as the network takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PixelTransform:
+    """For I3D and S3D: clips (16, side, side, 3) uint8, shown as (16, crop, crop, 3)."""
+
+    augmentation: Augmentation = Augmentation()
+    normalisation: Normalisation = RELEASED
+
+    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
+        change = self.augmentation.draw(rng)
+        return change.apply(self._checked(clip).astype(np.uint8, copy=False)), change.flip
+
+    def testing(self, clips: Frames) -> Frames:
+        crop = self.augmentation.crop
+        top, left = ((side - crop) // 2 for side in self._checked(clips).shape[-3:-1])
+        return clips[..., top : top + crop, left : left + crop, :]
+
+    def tensor(self, clips: Tensor) -> Tensor:
+        """(n, 16, H, W, 3) uint8 -> (n, 3, 16, H, W) float32, normalised."""
+        numbers = self.normalisation.mean, self.normalisation.std
+        mean, std = (clips.new_tensor(one, dtype=torch.float32) for one in numbers)
+        # Channels last, as the pixels lie: convolutions of narrow networks are several times faster that way.
+        moved = ((clips / 255 - mean) / std).movedim(-1, 1)
+        return moved.contiguous(memory_format=torch.channels_last_3d)
+
+    def _checked(self, clips: Frames) -> Frames:
+        crop = self.augmentation.crop
+        *_, n, height, width, colours = (0, 0, 0, 0, *clips.shape)
+        if clips.dtype != np.uint8 or (n, colours) != (CLIP_LENGTH, 3) or min(height, width) < crop:
+            raise ValueError(f"clips of {clips.dtype} {clips.shape} where {CLIP_LENGTH} frames of {crop} are cut out")
+        return clips
+
+
+@dataclass(frozen=True, slots=True)
+class _LandmarkTransform:
+    """For the landmark encoder: clips (16, 258) float32."""
+
+    augmentation: LandmarkAugmentation = LandmarkAugmentation()
+
+    def training(self, clip: Frames, rng: np.random.Generator) -> tuple[Frames, bool]:
+        change = self.augmentation.draw(rng)
+        return change.apply(self._checked(clip).astype(np.float32, copy=False)), change.mirror
+
+    def testing(self, clips: Frames) -> Frames:
+        return self._checked(clips)
+
+    def tensor(self, clips: Tensor) -> Tensor:
+        return clips
+
+    def _checked(self, clips: Frames) -> Frames:
+        if clips.shape[-2:] != (CLIP_LENGTH, LANDMARK_DIM) or clips.dtype != np.float32:
+            raise ValueError(f"clips of {clips.dtype} {clips.shape} instead of ({CLIP_LENGTH}, {LANDMARK_DIM})")
+        return clips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +399,7 @@ class _StageRun:
             if wants_stop:
                 raise runs.Interrupted
 
-    def _step(self, batch: ClipBatch, learning_rate: float) -> None:
+    def _step(self, batch: _ClipBatch, learning_rate: float) -> None:
         position, device = self.training.position, self.training.device
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate
@@ -304,7 +446,7 @@ class _StageRun:
         moment = TrunkProgress(self.stage.name, epoch, self.stage.epochs, done, steps, loss, finished)
         self.training.controls.progress(moment)
 
-    def _refuse(self, batch: ClipBatch, loss: float) -> None:
+    def _refuse(self, batch: _ClipBatch, loss: float) -> None:
         """Leave the names of the clips and stop; the state stays as it was last saved."""
         run, step = self.training.folder, self.training.position.step
         described = {"stage": self.stage.name, "step": step, "loss": str(loss), "clips": list(batch.names)}
@@ -388,11 +530,11 @@ def _stages_of(config: TrunkRunConfig) -> tuple[_Stage, ...]:
     return stages
 
 
-def _batches_of(stage: _Stage, config: TrunkRunConfig, data: TrunkData) -> ClipBatches:
+def _batches_of(stage: _Stage, config: TrunkRunConfig, data: TrunkData) -> _ClipBatches:
     shares = tuple(_share(domain, stage, data) for domain in stage.domains)
     # The number of the stage is part of the seed, so that stages do not repeat each other's draws.
     seed = (config.seed, stage.number)
-    batches = ClipBatches(shares, transform_of(config), batch_size=config.batch_size, seed=seed)
+    batches = _ClipBatches(shares, transform_of(config), batch_size=config.batch_size, seed=seed)
     try:
         batches.batch(0)
     except ValueError as error:
@@ -408,10 +550,10 @@ def _refuse_unusable_tests(data: TrunkData) -> None:
         _refuse_unknown_labels(test.source, np.arange(len(test.source)), len(data.vocabulary), f"test set {test.name}")
 
 
-def transform_of(config: TrunkRunConfig) -> ClipTransform:
+def transform_of(config: TrunkRunConfig) -> _ClipTransform:
     if config.architecture == "landmark":
-        return LandmarkTransform(config.landmark_augmentation)
-    return PixelTransform(config.augmentation)
+        return _LandmarkTransform(config.landmark_augmentation)
+    return _PixelTransform(config.augmentation)
 
 
 def _new_trunk(config: TrunkRunConfig, classes: int, sets_of_batch_norm: int = 1) -> Trunk:
@@ -459,7 +601,7 @@ def _fingerprint(source: RecordedClips) -> str:
     return digest.hexdigest()
 
 
-def _share(domain: int, stage: _Stage, data: TrunkData) -> SourceShare:
+def _share(domain: int, stage: _Stage, data: TrunkData) -> _SourceShare:
     is_continuous = domain == CONTINUOUS
     called = "annotated clips" if is_continuous else "dictionary clips"
     source = data.continuous if is_continuous else data.dictionary
@@ -473,10 +615,10 @@ def _share(domain: int, stage: _Stage, data: TrunkData) -> SourceShare:
         raise InputError(stage.name, f"there are no {called}{sure} to learn from", "add some, or lower the confidence")
     _refuse_unknown_labels(source, chosen, len(data.vocabulary), stage.name)
     if stage.number:
-        return SourceShare(source, chosen, domain)
+        return _SourceShare(source, chosen, domain)
     if landmarks is None or len(landmarks) != len(source):
         raise InputError(stage.name, f"needs the landmarks of the {called}", "add them, or set pose_epochs = 0")
-    return SourceShare(source, chosen, domain, landmarks)
+    return _SourceShare(source, chosen, domain, landmarks)
 
 
 def _refuse_unknown_labels(source: RecordedClips, chosen: Ints, n_words: int, where: str) -> None:
@@ -492,13 +634,13 @@ def _refuse_unknown_labels(source: RecordedClips, chosen: Ints, n_words: int, wh
 class _Learner(nn.Module):
     """A trunk with what a stage adds to it: a reader of landmarks in pose distillation, else nothing."""
 
-    def __init__(self, trunk: Trunk, transform: ClipTransform, *, distils: bool) -> None:
+    def __init__(self, trunk: Trunk, transform: _ClipTransform, *, distils: bool) -> None:
         super().__init__()
         self.trunk = trunk
         self.pose = _PoseRegressor(trunk.embedding_dim) if distils else None
         self._transform = transform
 
-    def forward(self, batch: ClipBatch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: _ClipBatch) -> tuple[Tensor, Tensor]:
         """The loss, and how many clips' own word scored highest; zero where words are not what is learned."""
         output = _trunk_output(self.trunk, self._transform.tensor(batch.clips), batch.domains)
         if self.pose is not None:
@@ -558,7 +700,7 @@ def _class_accuracy(scores: FloatArray, labels: Ints) -> _ClassAccuracy:
 
 
 @torch.no_grad()
-def accuracy_of(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: torch.device) -> _ClassAccuracy:
+def accuracy_of(trunk: Trunk, test: ClipTest, transform: _ClipTransform, device: torch.device) -> _ClassAccuracy:
     """Classify every item of a test set by the mean of its clips' probabilities; nothing is changed at random."""
     was_training = trunk.training
     trunk.eval()
@@ -570,7 +712,7 @@ def accuracy_of(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: 
     return _class_accuracy(torch.cat(scores).numpy(), labels)
 
 
-def _probabilities(trunk: Trunk, test: ClipTest, transform: ClipTransform, device: torch.device) -> Iterator[Tensor]:
+def _probabilities(trunk: Trunk, test: ClipTest, transform: _ClipTransform, device: torch.device) -> Iterator[Tensor]:
     for first in range(0, len(test.source), _ITEMS_PER_STEP):
         items = range(first, min(first + _ITEMS_PER_STEP, len(test.source)))
         clips = [transform.testing(test.source.test_clips(i)) for i in items]

@@ -7,12 +7,15 @@ tried, so that every readable picture is delivered. What was met on the way is s
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import math
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, TypeVar, cast
+from typing import BinaryIO, Generic, TypeVar, cast
 
 import av
 import av.error
@@ -31,21 +34,254 @@ from signspot.domain.time import FRAME_MS, clock
 from signspot.domain.tracks import CLIP_LENGTH, Pixels
 from signspot.errors import EnvironmentProblem, VideoError, readable_size
 from signspot.media.frames import cut_square, shape_frame
-from signspot.media.video import (
-    RUNNING_CLOCKS,
-    STILL_IMAGE,
-    Clipped,
-    Findings,
-    Frame,
-    Outcome,
-    ReadRequest,
-    VideoInfo,
-    claim_of,
-    measure,
-    open_media,
-    partial_of,
-    unreadable,
-)
+from signspot.media.video import STILL_IMAGE, Frame, Outcome, ReadRequest, VideoInfo, open_media, unreadable
+
+# What a video claims about its length, what was found, and how to say that a part is missing.
+
+# Their timestamps count from an arbitrary start, and the length is only estimated from what is there.
+RUNNING_CLOCKS = {"mpegts", "mpeg"}
+
+
+_TOLERANCE_MS, _TOLERANCE_SHARE = 500.0, 0.02  # claims are rounded, and sound may outlast the pictures a little
+_EBML, _SEGMENT = 0x1A45DFA3, 0x18538067
+_ESTIMATED = RUNNING_CLOCKS | {"gif", "h264", "hevc", "m4v", "mpegvideo"}
+
+
+_DURATION_TAG = re.compile(r"(\d{1,6}):(\d\d):(\d\d(?:\.\d{1,9})?)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """When the pictures, or the whole recording with its sound, should end, in ms of media time; None: not said."""
+
+    pictures_end_ms: float | None
+    recording_end_ms: float | None
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What was met while decoding one video."""
+
+    is_cut: bool = False  # the file is shorter than its container says
+    stopped: str = ""  # why reading ended early
+    pictures_end_ms: float = 0.0
+    recording_end_ms: float = 0.0  # of any stream
+    picture_ms: float = 40.0  # how long one picture lasts
+    bad_packets: int = 0
+    bad_pictures: int = 0  # decoded, but with faults
+    bad_reads: int = 0
+    out_of_memory: bool = False
+
+    def warnings(self) -> tuple[str, ...]:
+        said = (
+            (self.is_cut, "the file ends early: its container says it should be longer"),
+            (self.bad_packets, f"damaged pieces of video that could not be decoded: {self.bad_packets}"),
+            (self.bad_pictures, f"damaged pictures: {self.bad_pictures}"),
+            (self.bad_reads, f"places in the file that could not be read: {self.bad_reads}"),
+            (self.stopped, self.stopped),
+        )
+        return tuple(sentence for occurred, sentence in said if occurred)
+
+
+def _claim_of(container: InputContainer, stream: VideoStream, *, is_fragmented: bool) -> _Claim:
+    name = container.format.name
+    if name in _ESTIMATED or is_fragmented:  # the decoder then adds up what is there
+        return _Claim(None, None)
+    whole_ms = (container.duration or 0) / 1000
+    if whole_ms and name != "matroska,webm":  # Matroska counts from zero, the others from the first timestamp
+        whole_ms += (container.start_time or 0) / 1000
+    return _Claim(_pictures_end_ms(name, stream), whole_ms or None)
+
+
+def _partial_of(findings: _Findings, claim: _Claim) -> str:
+    """ "" for a whole video, else such as "partial, 3:52 of 42:00"."""
+    total_ms = claim.pictures_end_ms or claim.recording_end_ms
+    reached_ms = findings.pictures_end_ms if claim.pictures_end_ms else findings.recording_end_ms
+    missing_ms = total_ms - reached_ms if total_ms else 0.0
+    is_short = missing_ms > _TOLERANCE_MS and missing_ms > _TOLERANCE_SHARE * (total_ms or 0.0)
+    lost_ms = findings.bad_packets * findings.picture_ms
+    unsure = findings.bad_reads > 0 and not total_ms
+    if not (findings.is_cut or findings.stopped or is_short or lost_ms or unsure):
+        return ""
+    got_ms = max(0.0, findings.pictures_end_ms - lost_ms)
+    if not total_ms and (findings.is_cut or findings.stopped or unsure):
+        return f"partial, {clock(got_ms)} of an unknown length"
+    whole_ms = max(total_ms or 0.0, findings.pictures_end_ms)
+    digits = int(clock(got_ms) == clock(whole_ms))
+    return f"partial, {clock(got_ms, digits)} of {clock(whole_ms, digits)}"
+
+
+def _pictures_end_ms(name: str, stream: VideoStream) -> float | None:
+    if name == "avi":  # the duration is cut to what is there, the number of pictures is as the header claims
+        rate = stream.average_rate
+        return 1000 * stream.frames / float(rate) if stream.frames and rate else None
+    if name == "matroska,webm":
+        said = _DURATION_TAG.fullmatch(stream.metadata.get("DURATION", "").rstrip("\0"))
+        return 1000 * (int(said[1]) * 3600 + int(said[2]) * 60 + float(said[3])) if said else None
+    if stream.duration and stream.time_base:
+        return float(((stream.start_time or 0) + stream.duration) * stream.time_base * 1000)
+    return None
+
+
+# How much of a file is there: containers say how many bytes they hold, and a cut file holds fewer. Decoders are silent
+# about most cuts: a transport stream, a Matroska file or a fragmented MP4 simply ends earlier.
+
+_MOST_BOXES = 2_000_000
+
+
+_FIRST_BOXES = {b"ftyp", b"styp", b"moov", b"moof", b"mdat", b"free", b"skip", b"wide", b"pnot", b"sidx"}
+
+
+_TS_SYNC = 0x47
+
+
+_TS_LAYOUTS = ((188, 0), (192, 4), (204, 0))  # packet length and where in the packet the sync byte is
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """The part of a file that can be decoded."""
+
+    usable_bytes: int
+    is_cut: bool = False  # the container says it holds more than is there
+    is_fragmented: bool = False  # an MP4 in pieces, which nowhere says how long it is
+    lacks_index: bool = False  # an MP4 whose index of pictures (moov) was never written or is gone
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    kind: bytes
+    start: int
+    stop: int  # as claimed: may lie beyond the end of the file
+
+
+def _measure(file: BinaryIO | io.FileIO) -> _Extent:
+    """Compare what the container claims to hold with the length of the file; the position is left at the start."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    head = file.read(1024) or b""
+    extent = _Extent(size)
+    if head[4:8] in _FIRST_BOXES:
+        extent = _mp4_extent(list(_boxes(file, size)), size)
+    elif head.startswith(_EBML.to_bytes(4, "big")):
+        extent = _Extent(size, _matroska_end(head) > size)
+    elif head.startswith(b"RIFF"):
+        extent = _Extent(size, _riff_end(file, size) > size)
+    else:
+        for length, sync in _TS_LAYOUTS:
+            if len(head) > sync + 2 * length and all(head[sync + i * length] == _TS_SYNC for i in range(3)):
+                extent = _Extent(size, size % length != 0)
+                break
+    file.seek(0)
+    return extent
+
+
+class _Clipped(io.RawIOBase):
+    """The first `size` bytes of a file, as a file: a decoder that trips over a half box at the end never sees it."""
+
+    def __init__(self, file: io.FileIO, size: int) -> None:
+        self._file, self._size = file, size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        left = max(0, self._size - self._file.tell())
+        return self._file.read(left if size < 0 else min(size, left)) or b""
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        if whence == os.SEEK_END:
+            offset, whence = max(0, self._size + offset), os.SEEK_SET
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+
+def _boxes(file: BinaryIO | io.FileIO, size: int) -> Iterator[_Box]:
+    """The top-level boxes of an MP4, as far as they make sense."""
+    position = 0
+    for _ in range(_MOST_BOXES):
+        file.seek(position)
+        header = file.read(16) or b""
+        if len(header) < 8:
+            break
+        length, kind = int.from_bytes(header[:4], "big"), header[4:8]
+        if length == 1:
+            length = int.from_bytes(header[8:16], "big")
+        elif length == 0:
+            length = size - position
+        if length < 8 or not kind.isalnum():
+            break
+        yield _Box(kind, position, position + length)
+        position += length
+        if position >= size:
+            break
+
+
+def _mp4_extent(boxes: list[_Box], size: int) -> _Extent:
+    kinds = [box.kind for box in boxes]
+    lacks_index = b"moov" not in kinds or (boxes[-1].kind == b"moov" and boxes[-1].stop > size)
+    if lacks_index:
+        return _Extent(size, lacks_index=True)
+    last, is_fragmented = boxes[-1], b"moof" in kinds
+    if last.kind == b"moof":  # half a list of pictures, or a list without its pictures, cannot be used
+        return _Extent(last.start, True, is_fragmented)
+    if last.stop > size:  # half a block of pictures can be used, and a cut in any other box loses none
+        return _Extent(size, last.kind == b"mdat", is_fragmented)
+    has_half_header = 0 < size - last.stop < 8
+    return _Extent(last.stop if has_half_header else size, has_half_header or b"mdat" not in kinds, is_fragmented)
+
+
+def _matroska_end(head: bytes) -> int:
+    """Where the one segment of a Matroska file ends; 0 where it does not say (a live recording)."""
+    position = 0
+    while position < len(head) - 12:
+        identifier = _Number.at(head, position)
+        length = _Number.at(head, identifier.stop)
+        if length.is_unknown:
+            return 0
+        position = length.stop + length.value
+        if identifier.value == _SEGMENT & ~(1 << 28):
+            return position
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """An EBML integer: its first set bit marks how many bytes it has; all further bits set means "unknown"."""
+
+    value: int  # without the marker
+    stop: int
+    is_unknown: bool
+
+    @classmethod
+    def at(cls, data: bytes, position: int) -> _Number:
+        width = 9 - data[position].bit_length() if position < len(data) else 9
+        if width > 8 or position + width > len(data):
+            return cls(0, len(data), True)
+        most = (1 << (7 * width)) - 1
+        value = int.from_bytes(data[position : position + width], "big") & most
+        return cls(value, position + width, value == most)
+
+
+def _riff_end(file: BinaryIO | io.FileIO, size: int) -> int:
+    """Where the last RIFF chunk of an AVI ends: large files hold several."""
+    position = 0
+    for _ in range(_MOST_BOXES):
+        file.seek(position)
+        header = file.read(8) or b""
+        if len(header) < 8 or header[:4] != b"RIFF":
+            break
+        length = int.from_bytes(header[4:8], "little")
+        position += 8 + length + length % 2
+        if position >= size:
+            break
+    return position - 1 if position == size + 1 else position
+
 
 _CONTAINERS = "mov,mp4,matroska,webm,mpegts,mpeg,mpegvideo,avi,flv,asf,ogg,mxf,dv,gif,h264,hevc,m4v"
 _SHORT_NAMES = {"mov,mp4,m4a,3gp,3g2,mj2": "mp4", "matroska,webm": "matroska"}
@@ -63,7 +299,7 @@ class Decoder:
     def __init__(self, request: ReadRequest) -> None:
         self._path, self._limits = request.path, request.limits
         self._shape, self._box = request.shape, request.box
-        self._findings = Findings()
+        self._findings = _Findings()
         self._clock = ClockFaults()
         self._notes: list[str] = []
         self._size_changes = 0
@@ -72,13 +308,13 @@ class Decoder:
         self._file = open_media(request.path)
         try:
             try:
-                self._extent = measure(self._file)
+                self._extent = _measure(self._file)
             except OSError as error:
                 raise unreadable(self._path, error) from error
             self._findings.is_cut = self._extent.is_cut
             self._container = self._opened()
             self._stream = self._video_stream(self._container)
-            self._claim = claim_of(self._container, self._stream, is_fragmented=self._extent.is_fragmented)
+            self._claim = _claim_of(self._container, self._stream, is_fragmented=self._extent.is_fragmented)
             self._clock_is_arbitrary = self._container.format.name in RUNNING_CLOCKS
             self._origin_ms = (self._container.start_time or 0) / 1000 if self._clock_is_arbitrary else 0.0
             self._skip_other_streams(self._container)
@@ -120,7 +356,7 @@ class Decoder:
         warnings = (*self._notes, *self._findings.warnings(), *self._clock.warnings())
         # The container's own clock where the media time is zero.
         zero_ms = self._origin_ms + (0.0 if self._hides_earlier else min(0.0, self._first_ms or 0.0))
-        return Outcome(zero_ms, partial_of(self._findings, self._claim), warnings)
+        return Outcome(zero_ms, _partial_of(self._findings, self._claim), warnings)
 
     @property
     def _hides_earlier(self) -> bool:
@@ -130,7 +366,7 @@ class Decoder:
     def _opened(self) -> InputContainer:
         try:
             return av.open(
-                Clipped(self._file, self._extent.usable_bytes),
+                _Clipped(self._file, self._extent.usable_bytes),
                 "r",
                 options={"protocol_whitelist": "file", "format_whitelist": _CONTAINERS},
                 metadata_errors="replace",

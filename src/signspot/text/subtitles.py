@@ -66,7 +66,7 @@ _ASS_DRAWING = re.compile(r"\{[^{}]*\\p[1-9]")
 _ASS_FIELDS = ("layer", "start", "end", "style", "name", "marginl", "marginr", "marginv", "effect", "text")
 
 
-def read_blocks(text: str, *, is_vtt: bool) -> Iterator[Cue | Unreadable]:
+def _read_blocks(text: str, *, is_vtt: bool) -> Iterator[_Cue | _Unreadable]:
     """Read SubRip or WebVTT.
 
     In WebVTT a cue ends at an empty line; notes, style sheets and the names of cues lie between cues. In SubRip
@@ -86,7 +86,7 @@ def read_blocks(text: str, *, is_vtt: bool) -> Iterator[Cue | Unreadable]:
         yield _cue(number, _TIME_LINE.match(times), lines)
 
 
-def read_substation(text: str) -> Iterator[Cue | Unreadable]:
+def _read_substation(text: str) -> Iterator[_Cue | _Unreadable]:
     """Read the dialogue of an ASS or SSA file; comments and drawings are left out."""
     fields: tuple[str, ...] = _ASS_FIELDS
     number, in_events = 0, False
@@ -106,7 +106,7 @@ def read_substation(text: str) -> Iterator[Cue | Unreadable]:
                 yield _cue(number, begins and ends and (*begins.groups(), *ends.groups()), [plain])
 
 
-def read_microdvd(text: str, frames_per_second: float | None, path: Path) -> Iterator[Cue | Unreadable]:
+def _read_microdvd(text: str, frames_per_second: float | None, path: Path) -> Iterator[_Cue | _Unreadable]:
     """Read MicroDVD; frames become ms by `frames_per_second` or by the rate that the first line states."""
     number, rate = 0, frames_per_second
     for line in text.split("\n"):
@@ -118,19 +118,19 @@ def read_microdvd(text: str, frames_per_second: float | None, path: Path) -> Ite
             continue
         number += 1
         if not frames[2]:
-            yield Unreadable(number, "has no end frame", words)
+            yield _Unreadable(number, "has no end frame", words)
             continue
         start, stop = (Fraction(int(frame) * 1000) / Fraction(str(rate)) for frame in frames.groups())
-        yield Cue(number, start, stop, _MICRODVD_CODE.sub("", words).replace("|", "\n"))
+        yield _Cue(number, start, stop, _MICRODVD_CODE.sub("", words).replace("|", "\n"))
 
 
-def _cue(number: int, times: re.Match[str] | tuple[str | None, ...] | None, lines: list[str]) -> Cue | Unreadable:
+def _cue(number: int, times: re.Match[str] | tuple[str | None, ...] | None, lines: list[str]) -> _Cue | _Unreadable:
     """A cue with the ten parts of its two times, if they could be made out."""
     parts = times.groups() if isinstance(times, re.Match) else times
     start, stop = (_milliseconds(parts[:5]), _milliseconds(parts[5:])) if parts else (None, None)
     if start is None or stop is None:
-        return Unreadable(number, "its time line cannot be read", "\n".join(lines))
-    return Cue(number, start, stop, "\n".join(lines))
+        return _Unreadable(number, "its time line cannot be read", "\n".join(lines))
+    return _Cue(number, start, stop, "\n".join(lines))
 
 
 def _without_next_number(lines: list[str]) -> list[str]:
@@ -208,7 +208,7 @@ class _Place:
     problem: str = ""
 
 
-def read_ttml(data: bytes, path: Path) -> CueSource:
+def _read_ttml(data: bytes, path: Path) -> _CueSource:
     root = parse_xml(data, path, SubtitleError).getroot()
     if _name(root) != "tt":
         raise SubtitleError(path, f"is XML, but not TTML: its first element is <{_name(root)}>", "name a subtitle file")
@@ -219,7 +219,7 @@ def read_ttml(data: bytes, path: Path) -> CueSource:
         if other.n_outside * _MISPLACED <= other.n_nested:
             what = "its times count from the start of the film even inside timed parts, against the standard: so read"
             walk, remarks = other, (what,)
-    return CueSource(_cues(walk.paragraphs), walk.start_of_programme(root), remarks)
+    return _CueSource(_cues(walk.paragraphs), walk.start_of_programme(root), remarks)
 
 
 def _in_turn(element: etree._Element) -> bool:
@@ -358,12 +358,12 @@ def _later(one: Fraction | None, other: Fraction | None) -> Fraction | None:
     return None if one is None or other is None else max(one, other)
 
 
-def _cues(paragraphs: list[_Paragraph]) -> Iterator[Cue | Unreadable]:
+def _cues(paragraphs: list[_Paragraph]) -> Iterator[_Cue | _Unreadable]:
     number = 0
     for paragraph in paragraphs:
         if paragraph.problem:
             number += 1
-            yield Unreadable(number, paragraph.problem, "".join(run.text for run in paragraph.runs))
+            yield _Unreadable(number, paragraph.problem, "".join(run.text for run in paragraph.runs))
             continue
         for group in _grouped(paragraph.runs):
             number += 1
@@ -371,9 +371,9 @@ def _cues(paragraphs: list[_Paragraph]) -> Iterator[Cue | Unreadable]:
             timed = [run for run in group if run.text.strip()] or group
             stops = [run.stop for run in timed if run.stop is not None]
             if len(stops) < len(timed):
-                yield Unreadable(number, "has no end time", text)
+                yield _Unreadable(number, "has no end time", text)
             else:
-                yield Cue(number, min(run.start for run in timed) * 1000, max(stops) * 1000, text)
+                yield _Cue(number, min(run.start for run in timed) * 1000, max(stops) * 1000, text)
 
 
 def _grouped(runs: list[_Run]) -> list[list[_Run]]:
@@ -413,11 +413,11 @@ _CONTROLS = bytes.maketrans(bytes(range(0x20)) + b"\x8a", b" " * 0x20 + b"\n")
 _WITHOUT_ROOM = bytes(set(range(0x7F, 0xA0)) - {0x8A})
 
 
-def is_stl(data: bytes) -> bool:
+def _is_stl(data: bytes) -> bool:
     return data[3:6] == b"STL" and len(data) >= _HEADER_BYTES
 
 
-def read_stl(data: bytes) -> CueSource:
+def _read_stl(data: bytes) -> _CueSource:
     """Read an EBU STL file; its header gives frame rate, alphabet and the time code of the programme's start."""
     name = data[3:11]
     remarks = []
@@ -429,11 +429,11 @@ def read_stl(data: bytes) -> CueSource:
     code = data[256:264]
     first = tuple(int(code[i : i + 2]) for i in range(0, 8, 2)) if code.isdigit() else ()
     start = _stl_milliseconds(first, rate)
-    return CueSource(_stl_cues(data, rate), start or 0, tuple(remarks))
+    return _CueSource(_stl_cues(data, rate), start or 0, tuple(remarks))
 
 
-def _stl_cues(data: bytes, rate: Fraction) -> Iterator[Cue | Unreadable]:
-    pending: Cue | Unreadable | None = None
+def _stl_cues(data: bytes, rate: Fraction) -> Iterator[_Cue | _Unreadable]:
+    pending: _Cue | _Unreadable | None = None
     number, fields = 0, list[bytes]()
     usable = (len(data) - _HEADER_BYTES) // _BLOCK.size * _BLOCK.size
     for block in _BLOCK.iter_unpack(data[_HEADER_BYTES : _HEADER_BYTES + usable]):
@@ -445,20 +445,20 @@ def _stl_cues(data: bytes, rate: Fraction) -> Iterator[Cue | Unreadable]:
             continue
         text, fields = _text(b"".join(fields), data[12:14]), []
         start, stop = _stl_milliseconds(block[4:8], rate), _stl_milliseconds(block[8:12], rate)
-        if status in _CONTINUES_A_SET and isinstance(pending, Cue) and stop is not None:
-            pending = Cue(pending.number, pending.start_ms, max(pending.stop_ms, stop), f"{pending.text}\n{text}")
+        if status in _CONTINUES_A_SET and isinstance(pending, _Cue) and stop is not None:
+            pending = _Cue(pending.number, pending.start_ms, max(pending.stop_ms, stop), f"{pending.text}\n{text}")
             continue
         if pending:
             yield pending
         number += 1
         if start is None or stop is None:
-            pending = Unreadable(number, "its time code is impossible", text)
+            pending = _Unreadable(number, "its time code is impossible", text)
         else:
-            pending = Cue(number, start, stop, text)
+            pending = _Cue(number, start, stop, text)
     if pending:
         yield pending
     if fields:
-        yield Unreadable(number + 1, "its last block is missing", _text(b"".join(fields), data[12:14]))
+        yield _Unreadable(number + 1, "its last block is missing", _text(b"".join(fields), data[12:14]))
 
 
 def _text(field: bytes, alphabet: bytes) -> str:
@@ -483,7 +483,7 @@ Exact = int | Fraction  # milliseconds, not yet rounded
 
 
 @dataclass(frozen=True, slots=True)
-class Cue:
+class _Cue:
     """One cue with its times in ms, the lines of its text separated by line breaks, markup included."""
 
     number: int  # counted from 1 in the order of the file
@@ -493,7 +493,7 @@ class Cue:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class _Unreadable:
     """A cue whose times cannot be made out, and why."""
 
     number: int
@@ -502,10 +502,10 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class CueSource:
+class _CueSource:
     """The cues of one file in its own order, read as they are asked for, and what its header says about them."""
 
-    cues: Iterator[Cue | Unreadable]
+    cues: Iterator[_Cue | _Unreadable]
     start_of_programme_ms: Exact = 0  # the time code of the programme's first frame
     remarks: tuple[str, ...] = ()
 
@@ -568,7 +568,7 @@ def read_subtitles(path: Path, options: SubtitleOptions | None = None) -> Subtit
     options = options or SubtitleOptions()
     data = _read_bytes(path)
     warnings = _Warnings(path)
-    decoded = _Decoded("", "") if is_stl(data) else _decode(data, options.encoding)
+    decoded = _Decoded("", "") if _is_stl(data) else _decode(data, options.encoding)
     source = _cue_source(data, decoded, path, options)
     for remark in filter(None, (decoded.remark, *source.remarks)):
         warnings.note(remark)
@@ -607,9 +607,9 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def _cue_source(data: bytes, decoded: _Decoded, path: Path, options: SubtitleOptions) -> CueSource:
-    if is_stl(data):
-        return read_stl(data)
+def _cue_source(data: bytes, decoded: _Decoded, path: Path, options: SubtitleOptions) -> _CueSource:
+    if _is_stl(data):
+        return _read_stl(data)
     if _is_binary(decoded.text):
         raise SubtitleError(path, "is a binary file and holds no subtitles", f"name the subtitle file; {_FORMATS}")
     text = decoded.text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -617,13 +617,13 @@ def _cue_source(data: bytes, decoded: _Decoded, path: Path, options: SubtitleOpt
         raise SubtitleError(path, "is empty", "get the file again from its source")
     kind = _kind(text) or _SUFFIXES.get(path.suffix.lower())
     if kind in ("srt", "vtt"):
-        return CueSource(read_blocks(text, is_vtt=kind == "vtt"))
+        return _CueSource(_read_blocks(text, is_vtt=kind == "vtt"))
     if kind == "substation":
-        return CueSource(read_substation(text))
+        return _CueSource(_read_substation(text))
     if kind == "microdvd":
-        return CueSource(read_microdvd(text, options.frames_per_second, path))
+        return _CueSource(_read_microdvd(text, options.frames_per_second, path))
     if kind == "ttml":
-        return read_ttml(data if not options.encoding else text.encode(), path)
+        return _read_ttml(data if not options.encoding else text.encode(), path)
     raise SubtitleError(path, "is not in a subtitle format known here", _FORMATS)
 
 
@@ -639,10 +639,10 @@ def _kind(text: str) -> str | None:
 
 
 def _retiming(
-    source: CueSource, cues: list[Cue | Unreadable], options: SubtitleOptions, warnings: _Warnings
+    source: _CueSource, cues: list[_Cue | _Unreadable], options: SubtitleOptions, warnings: _Warnings
 ) -> _Retiming:
     scale = 1 if options.scale == 1 else Fraction(str(options.scale))  # 1.001 means 1001/1000
-    first = min((cue.start_ms for cue in cues if isinstance(cue, Cue)), default=0)
+    first = min((cue.start_ms for cue in cues if isinstance(cue, _Cue)), default=0)
     if options.start_of_programme_ms is not None:
         return _Retiming(options.start_of_programme_ms, scale, options.shift_ms)
     # A header that would put cues before the video belongs to another version of the programme.
@@ -656,7 +656,7 @@ def _retiming(
     return _Retiming(start, scale, options.shift_ms)
 
 
-def _placed(cues: list[Cue | Unreadable], retiming: _Retiming, warnings: _Warnings) -> Iterator[_Placed]:
+def _placed(cues: list[_Cue | _Unreadable], retiming: _Retiming, warnings: _Warnings) -> Iterator[_Placed]:
     for cue in cues:
         if len(cue.text) > MAX_TEXT:
             what = f"more than {MAX_TEXT:,} characters"
@@ -665,7 +665,7 @@ def _placed(cues: list[Cue | Unreadable], retiming: _Retiming, warnings: _Warnin
         if not (lines := _clean_lines(cue.text)):
             warnings.wordless(cue)
             continue
-        if isinstance(cue, Unreadable):
+        if isinstance(cue, _Unreadable):
             warnings.left_out(cue, cue.what, "their times cannot be read")
             continue
         start, stop = retiming.apply(cue.start_ms), retiming.apply(cue.stop_ms)
@@ -703,20 +703,20 @@ class _Warnings:
     def note(self, what: str) -> None:
         self._general.append(one_line(f"{self._name}: {what}"))
 
-    def about(self, cue: Cue | Unreadable, what: str) -> None:
+    def about(self, cue: _Cue | _Unreadable, what: str) -> None:
         if len(self._cues) >= _MAX_WARNINGS:
             self._unnamed += 1
             return
         words = " ".join(cue.text[:200].split())[:40]
         self._cues.append(one_line(f'{self._name}: {_named(cue)}: {what}: "{words}"'))
 
-    def left_out(self, cue: Cue | Unreadable, what: str, why: str) -> None:
+    def left_out(self, cue: _Cue | _Unreadable, what: str, why: str) -> None:
         """Say that a cue was left out, in the singular, and count it, in the plural."""
         count, first = self._left_out.get(why, (0, _named(cue)))
         self._left_out[why] = (count + 1, first)
         self.about(cue, f"{what}: left out")
 
-    def wordless(self, cue: Cue | Unreadable) -> None:
+    def wordless(self, cue: _Cue | _Unreadable) -> None:
         count, first = self._wordless
         self._wordless = (count + 1, first or _named(cue))
 
@@ -739,8 +739,8 @@ class _Warnings:
             yield f"{self._name}: {count:,} of {n_cues:,} subtitles {hold} no words: left out (first: {first})"
 
 
-def _named(cue: Cue | Unreadable) -> str:
-    return f"cue {cue.number}{f' ({clock(cue.start_ms, hours=True)})' if isinstance(cue, Cue) else ''}"
+def _named(cue: _Cue | _Unreadable) -> str:
+    return f"cue {cue.number}{f' ({clock(cue.start_ms, hours=True)})' if isinstance(cue, _Cue) else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -762,10 +762,10 @@ class _Placed:
     start: int
     stop: int
     lines: tuple[str, ...]
-    cues: tuple[Cue, ...]
+    cues: tuple[_Cue, ...]
 
 
-def _fault(cue: Cue, start: int, stop: int) -> tuple[str, str] | None:
+def _fault(cue: _Cue, start: int, stop: int) -> tuple[str, str] | None:
     """What is wrong with the times of a cue, in the file or in the video, if anything: of one cue, and of several."""
     if cue.start_ms < 0 or cue.stop_ms < 0:
         return "its time is negative", "their times are negative"

@@ -56,7 +56,7 @@ _ALSO = {
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class _Mention:
     """A vocabulary word and where it is written: text[start:stop]."""
 
     word: Word
@@ -86,7 +86,7 @@ class _Node:
     following: dict[str, _Node] = field(default_factory=dict)
 
 
-def find_words(text: str, vocabulary: Vocabulary, language: str = "en") -> tuple[Mention, ...]:
+def find_words(text: str, vocabulary: Vocabulary, language: str = "en") -> tuple[_Mention, ...]:
     """All vocabulary words mentioned in `text`, in order; they do not overlap, except within a spelled-out number."""
     root, parts = _phrases_of_same(_Same(vocabulary))
     return tuple(_mentions(_tokens(text, language, parts), root))
@@ -147,12 +147,12 @@ def _phrases(vocabulary: Vocabulary) -> tuple[_Node, frozenset[str]]:
     return root, frozenset(parts)
 
 
-def _mentions(tokens: list[_Token], root: _Node) -> Iterable[Mention]:
+def _mentions(tokens: list[_Token], root: _Node) -> Iterable[_Mention]:
     i = 0
     while i < len(tokens):
         word, stop = _longest(tokens, i, root)
         if word is not None:
-            yield Mention(word, tokens[i].start, tokens[stop - 1].stop)
+            yield _Mention(word, tokens[i].start, tokens[stop - 1].stop)
         elif len(tokens[i].spelled) > 1:
             here = tokens[i]
             yield from _mentions([_Token(here.start, here.stop, (s,), (), True) for s in here.spelled], root)

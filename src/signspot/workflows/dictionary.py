@@ -89,7 +89,7 @@ class Build:
     read_before: int  # clips that an earlier run had finished
     frames: int  # of all clips
     kept_frames: int
-    duplicates: tuple[Duplicate, ...]
+    duplicates: tuple[_Duplicate, ...]
     problems: tuple[Notice, ...]  # what was left out
     remarks: tuple[Notice, ...]  # what was taken but should be known
     face_groups: int | None = None  # how many the page shows; None: nobody asked for them
@@ -134,7 +134,7 @@ class _Run:
     problems: list[Notice]
     finished: list[_BuiltClip] = field(default_factory=list)
     without_clip: list[Entry] = field(default_factory=list)
-    duplicates: list[Duplicate] = field(default_factory=list)
+    duplicates: list[_Duplicate] = field(default_factory=list)
     read_before: int = 0
     # Of the entries of `unread`, in their order.
     read: Iterator[Finished[Entry, _ReadClip]] = field(default_factory=lambda: iter(()))
@@ -194,7 +194,7 @@ class _Run:
         same_word = next((other for other in others if other.word == entry.word), None)
         if others:
             other = same_word or others[0]
-            self.duplicates.append(Duplicate(entry, other, "the same file", 1.0, left_out=same_word is not None))
+            self.duplicates.append(_Duplicate(entry, other, "the same file", 1.0, left_out=same_word is not None))
         return same_word is not None
 
     def _stored(self, entry: Entry, video: Path, sha256: str) -> _BuiltClip | None:
@@ -276,12 +276,12 @@ def _tidy_variant(variant: str) -> str:
     return f"{int(numbered[1])}{numbered[2].lower()}" if numbered else text
 
 
-def _near_duplicates(finished: list[_BuiltClip]) -> list[Duplicate]:
+def _near_duplicates(finished: list[_BuiltClip]) -> list[_Duplicate]:
     """Clips that look like copies of one recording; clips with the same bytes are known already."""
     distinct = list({one.sha256: one for one in finished}.values())
     pairs = near_pairs(np.stack([one.facts.signature for one in distinct]))
     kind = "nearly the same"
-    return [Duplicate(distinct[p.later].entry, distinct[p.earlier].entry, kind, p.cosine) for p in pairs]
+    return [_Duplicate(distinct[p.later].entry, distinct[p.earlier].entry, kind, p.cosine) for p in pairs]
 
 
 def _face_groups(run: _Run, faces: FaceReader) -> list[int | None]:
@@ -302,7 +302,7 @@ def _leftover(target: _BuildFolder, entries: list[Entry]) -> list[Notice]:
     return [Notice(str(target.root), what, "remove them by hand if they are not wanted", severity="note")]
 
 
-def _build(run: _Run, duplicates: list[Duplicate]) -> Build:
+def _build(run: _Run, duplicates: list[_Duplicate]) -> Build:
     entries = [one.entry for one in run.finished] + run.without_clip
     counts = (
         ("words", len({entry.word for entry in entries})),
@@ -578,7 +578,7 @@ class _BuiltClip:
 
 
 @dataclass(frozen=True, slots=True)
-class Duplicate:
+class _Duplicate:
     """An entry whose clip is that of another entry, or looks like a copy of it."""
 
     entry: Entry
@@ -598,18 +598,18 @@ class _Sheets:
 
     folder: Path
     finished: Sequence[_BuiltClip]
-    duplicates: Sequence[Duplicate]
+    duplicates: Sequence[_Duplicate]
     problems: Sequence[Notice]
 
 
-def write_problems(problems: Iterable[Notice], path: Path, *, overwrite: bool = False) -> None:
+def _write_problems(problems: Iterable[Notice], path: Path, *, overwrite: bool = False) -> None:
     rows = ((p.where, p.what, p.fix, "no" if p.severity == "note" else "yes") for p in problems)
     write_csv(("file", "reason", "what_to_do", "left_out"), rows, path, overwrite=overwrite)
 
 
 def _write_sheets(sheets: _Sheets, reading: Reading = Reading()) -> None:
     """Write the page, the contact sheets and the tables; those of an earlier run are replaced."""
-    write_problems(sheets.problems, sheets.folder / PROBLEMS, overwrite=True)
+    _write_problems(sheets.problems, sheets.folder / PROBLEMS, overwrite=True)
     write_csv(
         ("entry_id", "word", "same_as", "same_as_word", "kind", "cosine", "left_out"),
         (_row(duplicate) for duplicate in sheets.duplicates),
@@ -620,7 +620,7 @@ def _write_sheets(sheets: _Sheets, reading: Reading = Reading()) -> None:
     _write_pictures(sheets, reading)
 
 
-def _row(duplicate: Duplicate) -> tuple[str, ...]:
+def _row(duplicate: _Duplicate) -> tuple[str, ...]:
     entry, other = duplicate.entry, duplicate.other
     left_out = "yes" if duplicate.left_out else "no"
     words = (entry.entry_id, entry.word, other.entry_id, other.word)
@@ -879,7 +879,7 @@ def import_dictionary(
     else:
         clips = import_wlasl(source, folder, overwrite=overwrite)
     if clips.problems or listed.exists():  # the list of an earlier import is true no more
-        write_problems(clips.problems, listed, overwrite=overwrite)
+        _write_problems(clips.problems, listed, overwrite=overwrite)
     missing = sum(problem.what.endswith(NO_SUCH_FILE) for problem in clips.problems)
     found = _check(clips.dictionary, clips.problems, {})
     return replace(found, counts=(*found.counts, ("missing clips", missing)), listed=listed if clips.problems else None)
@@ -892,7 +892,7 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
     made = import_released(files, folder, overwrite=overwrite)
     corpus = made.corpus
     if corpus.problems or listed.exists():  # the list of an earlier import is true no more
-        write_problems(corpus.problems, listed, overwrite=overwrite)
+        _write_problems(corpus.problems, listed, overwrite=overwrite)
     counts = (
         ("videos", len(corpus.episodes)),
         ("with subtitles", sum(episode.subtitles is not None for episode in corpus.episodes)),

@@ -37,7 +37,7 @@ class EmbedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddedVideo:
+class _EmbeddedVideo:
     """The size of a track that is now in the store."""
 
     n_windows: int
@@ -46,26 +46,26 @@ class EmbeddedVideo:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding:
+class _Embedding:
     """The model, and what becomes of each video."""
 
     model: Model
-    outcomes: Iterator[Finished[Episode, EmbeddedVideo]]
+    outcomes: Iterator[Finished[Episode, _EmbeddedVideo]]
 
 
-def embed_files(request: EmbedRequest) -> Embedding:
+def embed_files(request: EmbedRequest) -> _Embedding:
     """Fill the store with the vectors of videos and folders of videos; those that are there cost nothing."""
     episodes = read_sources(request.sources, request.reading.notify)
     opened = open_model(request.model, (episode.video for episode in episodes), request.reading)
     # A store that the user named is used, whatever the model.
     opened = replace(opened, reading=replace(opened.reading, store=request.reading.store))
     FailureList(request.failures).refuse_foreign()
-    return Embedding(opened.model, _outcomes(episodes, opened, request))
+    return _Embedding(opened.model, _outcomes(episodes, opened, request))
 
 
 def _outcomes(
     episodes: tuple[Episode, ...], opened: OpenedModel, request: EmbedRequest
-) -> Iterator[Finished[Episode, EmbeddedVideo]]:
+) -> Iterator[Finished[Episode, _EmbeddedVideo]]:
     choice, reading = replace(request.model, name=opened.name), opened.reading.quiet()
     engine = Engine(request.jobs, partial(_start, choice, reading))
     report = partial(request.reading.progress, "embedding videos")
@@ -78,17 +78,17 @@ def _outcomes(
             yield outcome
 
 
-def _start(choice: ModelChoice, reading: Reading) -> Work[Episode, EmbeddedVideo]:
+def _start(choice: ModelChoice, reading: Reading) -> Work[Episode, _EmbeddedVideo]:
     return _work(replace(open_model(choice, (), reading), reading=reading))
 
 
-def _work(opened: OpenedModel) -> Work[Episode, EmbeddedVideo]:
+def _work(opened: OpenedModel) -> Work[Episode, _EmbeddedVideo]:
     return lambda episode: _summary(opened.model.track(episode, opened.reading))
 
 
-def _summary(made: VideoTrack) -> EmbeddedVideo:
+def _summary(made: VideoTrack) -> _EmbeddedVideo:
     said = tuple(text for text in (*made.remarks.warnings, made.remarks.partial) if text)
-    return EmbeddedVideo(len(made.track.grid), made.was_stored, said)
+    return _EmbeddedVideo(len(made.track.grid), made.was_stored, said)
 
 
 def _video(episode: Episode) -> Path:

@@ -511,7 +511,7 @@ class _Measure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CaseCurves:
+class _CaseCurves:
     """A passage worth a look: similarity over its windows."""
 
     case: Case
@@ -529,7 +529,7 @@ class Evaluation:
     test: _TestSet
     scores: ProtocolScores
     measures: tuple[_Measure, ...]
-    cases: tuple[CaseCurves, ...]
+    cases: tuple[_CaseCurves, ...]
     confusion: ConfusionReport
     spotting: _SpottingScores | None
     paper: _PaperRow | None
@@ -624,7 +624,7 @@ def _passages(test: _TestSet, scorer: _Scorer, stride: int, reading: Reading) ->
 
 def _case_curves(
     test: _TestSet, scorer: _Scorer, gallery: Gallery, scores: ProtocolScores, stride: int
-) -> Iterator[CaseCurves]:
+) -> Iterator[_CaseCurves]:
     words, place_of = scores.passages.words, {test.material.passages.names[place]: place for place in test.places}
     cosine = np.asarray(scores.cosine, np.float32)
     for case in choose_cases(cosine, words, gallery.words, scores.is_localised):
@@ -632,7 +632,7 @@ def _case_curves(
         windows = scorer.windows(test.material, asked)
         own_rows = np.flatnonzero(gallery.words == words[case.passage])
         other = None if case.other_row is None else windows @ gallery.vectors[case.other_row]
-        yield CaseCurves(case, asked.centres, own_rows, windows @ gallery.vectors[own_rows].T, other)
+        yield _CaseCurves(case, asked.centres, own_rows, windows @ gallery.vectors[own_rows].T, other)
 
 
 def _measures(
@@ -815,7 +815,7 @@ def _search_figure(evaluation: Evaluation) -> PageFigure | None:
     return PageFigure("Searching whole videos", png, said, said)
 
 
-def _case_figure(evaluation: Evaluation, shown: CaseCurves) -> PageFigure:
+def _case_figure(evaluation: Evaluation, shown: _CaseCurves) -> PageFigure:
     case, scores, test = shown.case, evaluation.scores, evaluation.test
     ids = [test.material.entry_ids[row] for row in test.entry_rows]
     title, story = _STORIES[case.kind]

@@ -11,7 +11,6 @@ import numpy as np
 from signspot.domain.recordings import (
     MAX_WORD_LENGTH,
     Dictionary,
-    Entry,
     Episode,
     Subtitle,
     Synonyms,
@@ -22,7 +21,7 @@ from signspot.domain.recordings import (
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import FRAME_MS
 from signspot.embedding.model import Model, Reading, VideoTrack, Views
-from signspot.embedding.zoo import embed_query, opened_dictionary
+from signspot.embedding.zoo import embed_query
 from signspot.errors import InputError, UnknownWord
 from signspot.evaluation.calibration import Calibration
 from signspot.files.intake import bounded_lines, open_text
@@ -191,33 +190,6 @@ class WantedSigns:
     clip_ids: tuple[str, ...] = ()  # of the entries that are no part of the dictionary
 
 
-def wanted_signs(dictionary: Path | None, clips: Sequence[Path], words: Sequence[str], reading: Reading) -> WantedSigns:
-    """The dictionary, with the clips added as one more sign that is named after the first of them."""
-    if dictionary is None and not clips:
-        raise InputError("dictionary", "none given", "name one with --dictionary, or clips of a sign with --query")
-    if dictionary is None and words:
-        raise InputError(words[0], "a word is looked up in a dictionary", "name one with --dictionary")
-    known = Dictionary.of("", ()) if dictionary is None else opened_dictionary(dictionary, reading)
-    if not clips:
-        return WantedSigns(known, tuple(words))
-    word = _clip_word(clips[0], {entry.word for entry in known})
-    taken = {entry.entry_id for entry in known}
-    shown = [Entry(entry_id=_unused(clip.stem, taken), word=word, video=clip) for clip in clips]
-    asked = f"query {', '.join(clip.name for clip in clips)}"  # which a result is explained by later
-    name = asked if dictionary is None else f"{known.name} and {asked}"
-    ids = tuple(entry.entry_id for entry in shown)
-    return WantedSigns(Dictionary.of(name, (*known, *shown), known.folder), (*words, word), ids)
-
-
-def without_still_ends(wanted: WantedSigns, model: Model, reading: Reading) -> WantedSigns:
-    """The same with the clips cut to what moves, if the model needs that: their still ends are in no video."""
-    entries = [
-        model.without_still_ends(entry, reading) if entry.entry_id in wanted.clip_ids else entry
-        for entry in wanted.dictionary
-    ]
-    return replace(wanted, dictionary=Dictionary.of(wanted.dictionary.name, entries, wanted.dictionary.folder))
-
-
 def read_words(path: Path) -> tuple[str, ...]:
     """The words of a text file, one a line; empty lines and those that begin with # are passed over."""
     words: list[str] = []
@@ -230,21 +202,3 @@ def read_words(path: Path) -> tuple[str, ...]:
     if not words:
         raise InputError(path, "holds no word", "write one word on each line")
     return tuple(words)
-
-
-def _clip_word(clip: Path, words: set[Word]) -> Word:
-    try:
-        word = normalise(clip.stem)
-    except ValueError:
-        word = normalise("query")
-    return word if word not in words else normalise(f"query {word}")
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    number = 1
-    unused = name or "query"
-    while unused in taken:
-        number += 1
-        unused = f"{name}-{number}"
-    taken.add(unused)
-    return unused

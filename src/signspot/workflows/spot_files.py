@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from signspot.domain.recordings import Episode, Subtitle
+from signspot.domain.recordings import (
+    Dictionary,
+    Entry,
+    Episode,
+    Subtitle,
+    Word,
+    normalise,
+)
 from signspot.domain.results import Spotting, VideoAnswer
-from signspot.embedding.model import Model
-from signspot.embedding.zoo import ModelChoice, calibration_for, load_model, open_model
+from signspot.embedding.model import Model, Reading
+from signspot.embedding.zoo import ModelChoice, calibration_for, load_model, open_model, opened_dictionary
 from signspot.errors import EnvironmentProblem, InputError, Notice, Notify, SignspotError
 from signspot.formats.elan import ElanDocument, ElanMedia, one_list, read_eaf, resolve_media
 from signspot.formats.pose import POSE_SUFFIX
@@ -30,7 +37,54 @@ from signspot.text.synonyms import shared_sign_synonyms
 from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
 from signspot.workflows.batch import Engine, FailureList, Work, each
 from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_outputs
-from signspot.workflows.spot import SpotOptions, prepare, spot_prepared, wanted_signs, without_still_ends
+from signspot.workflows.spot import SpotOptions, WantedSigns, prepare, spot_prepared
+
+
+def _wanted_signs(
+    dictionary: Path | None, clips: Sequence[Path], words: Sequence[str], reading: Reading
+) -> WantedSigns:
+    """The dictionary, with the clips added as one more sign that is named after the first of them."""
+    if dictionary is None and not clips:
+        raise InputError("dictionary", "none given", "name one with --dictionary, or clips of a sign with --query")
+    if dictionary is None and words:
+        raise InputError(words[0], "a word is looked up in a dictionary", "name one with --dictionary")
+    known = Dictionary.of("", ()) if dictionary is None else opened_dictionary(dictionary, reading)
+    if not clips:
+        return WantedSigns(known, tuple(words))
+    word = _clip_word(clips[0], {entry.word for entry in known})
+    taken = {entry.entry_id for entry in known}
+    shown = [Entry(entry_id=_unused(clip.stem, taken), word=word, video=clip) for clip in clips]
+    asked = f"query {', '.join(clip.name for clip in clips)}"  # which a result is explained by later
+    name = asked if dictionary is None else f"{known.name} and {asked}"
+    ids = tuple(entry.entry_id for entry in shown)
+    return WantedSigns(Dictionary.of(name, (*known, *shown), known.folder), (*words, word), ids)
+
+
+def _without_still_ends(wanted: WantedSigns, model: Model, reading: Reading) -> WantedSigns:
+    """The same with the clips cut to what moves, if the model needs that: their still ends are in no video."""
+    entries = [
+        model.without_still_ends(entry, reading) if entry.entry_id in wanted.clip_ids else entry
+        for entry in wanted.dictionary
+    ]
+    return replace(wanted, dictionary=Dictionary.of(wanted.dictionary.name, entries, wanted.dictionary.folder))
+
+
+def _clip_word(clip: Path, words: set[Word]) -> Word:
+    try:
+        word = normalise(clip.stem)
+    except ValueError:
+        word = normalise("query")
+    return word if word not in words else normalise(f"query {word}")
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    number = 1
+    unused = name or "query"
+    while unused in taken:
+        number += 1
+        unused = f"{name}-{number}"
+    taken.add(unused)
+    return unused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,10 +249,10 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | N
     """Refuse what cannot work before any video is read, then embed the dictionary's clips."""
     vocabulary = None if request.vocabulary is None else _vocabulary(str(request.vocabulary), elan)
     reading, episodes = request.options.reading, corpus.episodes
-    wanted = wanted_signs(request.dictionary, request.queries, request.words, reading)
+    wanted = _wanted_signs(request.dictionary, request.queries, request.words, reading)
     recordings = (*(e.video for e in episodes), *(entry.video for entry in wanted.dictionary))
     opened = open_model(request.model, recordings, reading)
-    wanted = without_still_ends(wanted, opened.model, opened.reading)
+    wanted = _without_still_ends(wanted, opened.model, opened.reading)
     dictionary = wanted.dictionary if vocabulary is None else with_type_ids(wanted.dictionary, vocabulary)
     named = (request.source, request.dictionary, request.subtitles, Path(vocabulary.source) if vocabulary else None)
     read = (path for episode in episodes for path in (episode.video, episode.subtitles))

@@ -42,7 +42,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class _Verified:
     """What a store holds, and what of it is damaged."""
 
     kept: Kept
@@ -50,7 +50,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTotal:
+class _ModelTotal:
     """How much of a store belongs to one model."""
 
     model: str
@@ -79,15 +79,15 @@ def remove_from_store(request: StoreRequest) -> tuple[Holding, ...]:
         )
 
 
-def verify_store(folder: Path, progress: Progress | None = None) -> Verified:
+def verify_store(folder: Path, progress: Progress | None = None) -> _Verified:
     try:
         with _opened(folder) as store:
             if store is None:
-                return Verified(Kept(), ())
+                return _Verified(Kept(), ())
             lost = tuple(Notice(str(folder), warning) for warning in store.warnings)  # of a catalogue made anew
-            return Verified(store.kept(), (*lost, *store.verify(progress)))
+            return _Verified(store.kept(), (*lost, *store.verify(progress)))
     except DamagedCatalogue as damage:
-        return Verified(Kept(), (damage.notice(),))
+        return _Verified(Kept(), (damage.notice(),))
 
 
 def recordings(kept: Kept) -> tuple[StoredTrack, ...]:
@@ -108,7 +108,7 @@ def in_words(track: StoredTrack) -> str:
     return f"{track.n_windows:,} {what}{stride}{f', box {box}' if box else ''}"
 
 
-def totals(kept: Kept) -> tuple[ModelTotal, ...]:
+def totals(kept: Kept) -> tuple[_ModelTotal, ...]:
     media: dict[str, set[str]] = defaultdict(set)
     clips: dict[str, set[str]] = defaultdict(set)
     sizes: Counter[str] = Counter()
@@ -120,7 +120,7 @@ def totals(kept: Kept) -> tuple[ModelTotal, ...]:
         model = kept.model(entry.fingerprint)
         clips[model].add(entry.key.media_sha256)
         sizes[model] += entry.n_bytes
-    return tuple(ModelTotal(name, len(media[name]), len(clips[name]), sizes[name]) for name in sorted(sizes))
+    return tuple(_ModelTotal(name, len(media[name]), len(clips[name]), sizes[name]) for name in sorted(sizes))
 
 
 def kept_record(folder: Path, holdings: Sequence[Holding]) -> dict[str, object]:

@@ -70,7 +70,7 @@ class FootageRequest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SearchedVideo:
+class _SearchedVideo:
     """One video after the search."""
 
     episode: Episode
@@ -87,7 +87,7 @@ class SearchedVideo:
 
 
 @dataclass(frozen=True, slots=True)
-class FootageSearch:
+class _FootageSearch:
     """A request with everything looked up that all videos share."""
 
     episodes: tuple[Episode, ...]
@@ -104,17 +104,17 @@ class FootageSearch:
         return self.options.rule(self.model).threshold
 
 
-def prepare_search(request: FootageRequest) -> FootageSearch:
+def _prepare_search(request: FootageRequest) -> _FootageSearch:
     dictionary = opened_dictionary(request.dictionary, request.options.reading)
     episodes = _episodes(request)
     recordings = (*(episode.video for episode in episodes), *(entry.video for entry in dictionary))
     opened = open_model(request.model, recordings, request.options.reading)
     calibration = calibration_for(opened.model, request.calibration, opened.name)
     options = replace(request.options, reading=opened.reading, calibration=calibration)
-    return FootageSearch(episodes, prepare([request.word], dictionary, opened.model, options), opened.model, options)
+    return _FootageSearch(episodes, prepare([request.word], dictionary, opened.model, options), opened.model, options)
 
 
-def search_footage(prepared: FootageSearch) -> Iterator[Finished[Episode, SearchedVideo]]:
+def _search_footage(prepared: _FootageSearch) -> Iterator[Finished[Episode, _SearchedVideo]]:
     """Every video, one after the other; one that cannot be read is an outcome too, unless it is the only one."""
     for one in each(prepared.episodes, partial(_searched, prepared), lambda episode: episode.video):
         if one.failure is not None and len(prepared.episodes) == 1:
@@ -138,7 +138,7 @@ def _episodes(request: FootageRequest) -> tuple[Episode, ...]:
     return found.episodes
 
 
-def _searched(prepared: FootageSearch, episode: Episode) -> SearchedVideo:
+def _searched(prepared: _FootageSearch, episode: Episode) -> _SearchedVideo:
     """Search the whole video, and name the subtitle of a finding that mentions the word within reach."""
     options, model, query = prepared.options, prepared.model, prepared.query
     read = model.track(episode, options.reading)
@@ -147,7 +147,7 @@ def _searched(prepared: FootageSearch, episode: Episode) -> SearchedVideo:
     mentions = () if cues is None else mentions_of(cues, query.dictionary.vocabulary, options).get(prepared.word, ())
     spottings = attributed(found.words[0].spottings, mentions, options.padding_ms)
     found = replace(found, words=(replace(found.words[0], spottings=spottings),), warnings=(*found.warnings, *said))
-    return SearchedVideo(
+    return _SearchedVideo(
         episode, found, tuple(occurrence(one, episode, read.track) for one in spottings), read.track,
         read.provenance(model.name, query.dictionary.name),
         None if cues is None else tuple(cue.span_ms for cue in mentions),
@@ -170,7 +170,7 @@ MOST_ROWS = 50  # of a contact sheet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceOptions:
+class _EvidenceOptions:
     """Where clips go, and who answers for them."""
 
     folder: Path  # exists
@@ -182,7 +182,7 @@ class EvidenceOptions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class _Evidence:
     """A finding with what can be shown of it."""
 
     occurrence: Occurrence
@@ -201,8 +201,8 @@ def _may(rights: Rights, action: str, today: date, *, rights_cleared: bool) -> b
     return rights.allows(action, today) or (is_silent and rights_cleared)
 
 
-def gather_evidence(occurrences: Sequence[Occurrence], options: EvidenceOptions) -> tuple[Evidence, ...]:
-    gathered: dict[int, Evidence] = {}
+def _gather_evidence(occurrences: Sequence[Occurrence], options: _EvidenceOptions) -> tuple[_Evidence, ...]:
+    gathered: dict[int, _Evidence] = {}
     by_video: dict[Path, list[int]] = {}
     for number, one in enumerate(occurrences):
         by_video.setdefault(one.episode.video, []).append(number)
@@ -219,7 +219,7 @@ def gather_evidence(occurrences: Sequence[Occurrence], options: EvidenceOptions)
     return tuple(gathered[number] for number in range(len(occurrences)))
 
 
-def write_evidence_sheet(evidence: Sequence[Evidence], path: Path, titles: Sequence[str], *, overwrite: bool) -> bool:
+def _write_evidence_sheet(evidence: Sequence[_Evidence], path: Path, titles: Sequence[str], *, overwrite: bool) -> bool:
     """A picture with a row for each of the first findings that may be shown; False if there is none."""
     rows = [SheetRow(title, one.pictures) for one, title in zip(evidence, titles, strict=True) if one.pictures]
     if rows:
@@ -234,7 +234,7 @@ def _clip_name(spotting: Spotting, number: int) -> str:
     return f"{number + 1:03}_{readable}_{spotting.span_ms.start}ms_{digest}.mp4"
 
 
-def _cutting(one: Occurrence, number: int, options: EvidenceOptions) -> Cutting:
+def _cutting(one: Occurrence, number: int, options: _EvidenceOptions) -> Cutting:
     span = one.spotting.span_ms
     span = MillisSpan.of(span.start, min(max(span.stop, span.start + 1), span.start + LONGEST_MS // 2))
     context = max(options.context_ms, -(-(options.least_ms - span.duration) // 2))
@@ -243,7 +243,7 @@ def _cutting(one: Occurrence, number: int, options: EvidenceOptions) -> Cutting:
     return Cutting(span_ms=span, path=options.folder / _clip_name(one.spotting, number) if allowed else None)
 
 
-def _evidence(one: Occurrence, cutting: Cutting, pictures: tuple[Pixels, ...], options: EvidenceOptions) -> Evidence:
+def _evidence(one: Occurrence, cutting: Cutting, pictures: tuple[Pixels, ...], options: _EvidenceOptions) -> _Evidence:
     rights = one.episode.rights
     # Somebody's own footage may be looked at on their own screen unless its rights forbid it.
     shown = pictures if _may(rights, "display", options.today, rights_cleared=True) else ()
@@ -251,14 +251,14 @@ def _evidence(one: Occurrence, cutting: Cutting, pictures: tuple[Pixels, ...], o
     if cutting.path is None:
         silent = rights.may_export_clips is None
         withheld = "its rights do not say that clips may be cut out" if silent else "its rights allow no clips"
-    return Evidence(one, cutting.path, shown, withheld)
+    return _Evidence(one, cutting.path, shown, withheld)
 
 
-def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: EvidenceOptions) -> Evidence:
+def _drawn(one: Occurrence, number: int, landmarks: SignerLandmarks, options: _EvidenceOptions) -> _Evidence:
     span = landmarks.track.axis.frames_in(_cutting(one, number, options).span_ms)
     is_allowed = _may(one.episode.rights, "display", options.today, rights_cleared=True)
     shown = tuple(skeletons(landmarks, span)) if is_allowed else ()
-    return Evidence(one, None, shown, "its landmarks hold no pictures to cut out")
+    return _Evidence(one, None, shown, "its landmarks hold no pictures to cut out")
 
 
 # Small pictures of dictionary clips, for those that may be shown.
@@ -298,7 +298,7 @@ class VariantOptions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class VariantUse:
+class _VariantUse:
     """One occurrence and its variant."""
 
     occurrence: Occurrence
@@ -311,7 +311,7 @@ class VariantUse:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NewVariant:
+class _NewVariant:
     """Occurrences that look like each other and like no variant of the dictionary."""
 
     occurrences: tuple[Occurrence, ...]  # their cosine is that with the nearest known entry
@@ -319,7 +319,7 @@ class NewVariant:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class _Tally:
     """How often each variant is used by one signer, in one video, ..."""
 
     group: str
@@ -332,37 +332,37 @@ class VariantReport:
 
     word: Word
     variants: tuple[Variant, ...]
-    uses: tuple[VariantUse, ...]
-    candidates: tuple[NewVariant, ...]
+    uses: tuple[_VariantUse, ...]
+    candidates: tuple[_NewVariant, ...]
     answers: tuple[VideoAnswer, ...]  # with one column for each variant, for the curves
-    failures: tuple[Finished[Episode, SearchedVideo], ...]
+    failures: tuple[Finished[Episode, _SearchedVideo], ...]
     n_unexplained: int | None  # passages that mention the word in which no variant was found; None: no subtitles
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(variant.name or UNNAMED for variant in self.variants)
 
-    def tally(self, group: Callable[[VariantUse], str]) -> tuple[Tally, ...]:
+    def tally(self, group: Callable[[_VariantUse], str]) -> tuple[_Tally, ...]:
         order = [variant.name for variant in self.variants]
         counted: dict[str, Counter[str]] = {}
         for use in self.uses:
             counted.setdefault(group(use), Counter())[use.match.variant] += 1
-        return tuple(Tally(name, tuple(counted[name][variant] for variant in order)) for name in sorted(counted))
+        return tuple(_Tally(name, tuple(counted[name][variant] for variant in order)) for name in sorted(counted))
 
 
-def _video_of(use: VariantUse) -> str:
+def _video_of(use: _VariantUse) -> str:
     return use.spotting.video_id
 
 
-def _signer_of(use: VariantUse) -> str:
+def _signer_of(use: _VariantUse) -> str:
     return use.occurrence.episode.signer or "(not known)"
 
 
-def _minute_of(use: VariantUse) -> str:
+def _minute_of(use: _VariantUse) -> str:
     return f"minute {use.spotting.span_ms.start // 60_000:04}"
 
 
-GROUPS: Mapping[str, Callable[[VariantUse], str]] = {
+GROUPS: Mapping[str, Callable[[_VariantUse], str]] = {
     "video": _video_of,
     "signer": _signer_of,
     "region": lambda use: use.region or "(not said)",  # of the form: nothing is known about the signer's own
@@ -371,10 +371,10 @@ GROUPS: Mapping[str, Callable[[VariantUse], str]] = {
 
 
 def find_variants(request: FootageRequest, options: VariantOptions = VariantOptions()) -> VariantReport:
-    prepared = prepare_search(request)
-    searched: list[SearchedVideo] = []
-    failures: list[Finished[Episode, SearchedVideo]] = []
-    for outcome in search_footage(prepared):
+    prepared = _prepare_search(request)
+    searched: list[_SearchedVideo] = []
+    failures: list[Finished[Episode, _SearchedVideo]] = []
+    for outcome in _search_footage(prepared):
         if outcome.result is None:
             failures.append(outcome)
         else:
@@ -388,11 +388,11 @@ def find_variants(request: FootageRequest, options: VariantOptions = VariantOpti
     )  # fmt: skip
 
 
-def _uses(video: SearchedVideo) -> list[VariantUse]:
+def _uses(video: _SearchedVideo) -> list[_VariantUse]:
     variants = by_variant(video.answer.similarity)
     regions = {entry.entry_id: entry.region for entry in video.answer.similarity.entries}
     return [
-        VariantUse(
+        _VariantUse(
             one,
             variant_at(variants, window_near(variants.grid, one.spotting.frame)),
             regions.get(one.spotting.entry_id, ""),
@@ -401,7 +401,7 @@ def _uses(video: SearchedVideo) -> list[VariantUse]:
     ]
 
 
-def _answer(video: SearchedVideo) -> VideoAnswer:
+def _answer(video: _SearchedVideo) -> VideoAnswer:
     curves = by_variant(video.answer.similarity)
     stands_for = {entry.variant: entry.entry_id for entry in curves.entries}
     shown = tuple(_named_by_variant(one, stands_for) for one in video.answer.spottings)
@@ -416,18 +416,18 @@ def _named_by_variant(spotting: Spotting, stands_for: dict[str, str]) -> Spottin
 class _Gap:
     """A passage that mentions the word without any known variant in it."""
 
-    video: SearchedVideo
+    video: _SearchedVideo
     windows: tuple[int, ...]  # of the track
     vectors: FloatArray  # (n, d) unit rows
 
 
-def _unexplained(video: SearchedVideo, options: VariantOptions) -> list[_Gap]:
+def _unexplained(video: _SearchedVideo, options: VariantOptions) -> list[_Gap]:
     spans = [span.padded(options.reach_ms, options.reach_ms) for span in video.mentions or ()]
     found = [one.span_ms for one in video.answer.spottings]
     return [_gap(video, span, options) for span in spans if not any(span.overlaps(other) for other in found)]
 
 
-def _gap(video: SearchedVideo, span: MillisSpan, options: VariantOptions) -> _Gap:
+def _gap(video: _SearchedVideo, span: MillisSpan, options: VariantOptions) -> _Gap:
     windows, vectors = _windows_in(video.track, span, options.stride)
     return _Gap(video, windows, vectors)
 
@@ -442,8 +442,8 @@ def _windows_in(track: EmbeddingTrack, span: MillisSpan, stride: int) -> tuple[t
 
 
 def _candidates(
-    gaps: Sequence[_Gap], searched: Sequence[SearchedVideo], prepared: FootageSearch, options: VariantOptions
-) -> tuple[NewVariant, ...]:
+    gaps: Sequence[_Gap], searched: Sequence[_SearchedVideo], prepared: _FootageSearch, options: VariantOptions
+) -> tuple[_NewVariant, ...]:
     """What recurs in passages that mention the word, where no known variant is, sorted into clusters."""
     gaps = [gap for gap in gaps if len(gap.windows)][: options.most_passages]
     background = [
@@ -456,17 +456,17 @@ def _candidates(
         return ()
     vectors = np.stack([gaps[one.passage].vectors[one.window] for one in recurring])
     least = prepared.threshold if options.alike is None else options.alike
-    made: list[NewVariant] = []
+    made: list[_NewVariant] = []
     for group in clusters(vectors, least):
         if len(group) < options.fewest:
             continue
         cosine = vectors[list(group)] @ vectors[list(group)].T
         mean = float((cosine.sum() - np.trace(cosine)) / (len(group) * (len(group) - 1)))
-        made.append(NewVariant(tuple(_new_occurrence(gaps, recurring[at], prepared) for at in group), mean))
+        made.append(_NewVariant(tuple(_new_occurrence(gaps, recurring[at], prepared) for at in group), mean))
     return tuple(made)
 
 
-def _new_occurrence(gaps: Sequence[_Gap], one: RecurringWindow, prepared: FootageSearch) -> Occurrence:
+def _new_occurrence(gaps: Sequence[_Gap], one: RecurringWindow, prepared: _FootageSearch) -> Occurrence:
     """A window as a finding of the word, with the cosine of the known entry that comes nearest."""
     gap = gaps[one.passage]
     window, similarity = gap.windows[one.window], gap.video.answer.similarity
@@ -523,10 +523,10 @@ def write_variants(report: VariantReport, files: VariantFiles) -> tuple[Path, ..
     rows = _rows(report)
     with new_folder(files.out, _OWN_FILES, overwrite=files.overwrite) as folder:
         (folder / CLIPS).mkdir()
-        options = EvidenceOptions(
+        options = _EvidenceOptions(
             folder=folder / CLIPS, today=files.today, rights_cleared=files.rights_cleared, reading=files.reading
         )
-        evidence = gather_evidence([row.occurrence for row in rows], options)
+        evidence = _gather_evidence([row.occurrence for row in rows], options)
         write_spottings((use.spotting for use in report.uses), folder / SPOTTINGS)
         cells = [_cells(row, one, folder) for row, one in zip(rows, evidence, strict=True)]
         write_csv(_HEADER, cells, folder / OCCURRENCES)
@@ -535,7 +535,7 @@ def write_variants(report: VariantReport, files: VariantFiles) -> tuple[Path, ..
         for name, wanted in ((SHEET, "variant"), (CANDIDATES, "candidate")):
             chosen = [(row, one) for row, one in zip(rows, evidence, strict=True) if row.group.startswith(wanted)]
             titles = [_title(row) for row, _ in chosen]
-            write_evidence_sheet([one for _, one in chosen], folder / name, titles, overwrite=False)
+            _write_evidence_sheet([one for _, one in chosen], folder / name, titles, overwrite=False)
     order = (SPOTTINGS, OCCURRENCES, TALLIES, SHEET, CANDIDATES, CURVES, CLIPS)
     return tuple(files.out / name for name in order if (files.out / name).exists())
 
@@ -583,7 +583,7 @@ def _rows(report: VariantReport) -> list[_Row]:
     return known + new
 
 
-def _cells(row: _Row, one: Evidence, folder: Path) -> tuple[str, ...]:
+def _cells(row: _Row, one: _Evidence, folder: Path) -> tuple[str, ...]:
     spotting = one.spotting
     span = spotting.span_ms
     return (
@@ -639,15 +639,15 @@ class Mined:
     """What was found and written."""
 
     word: Word
-    examples: tuple[MinedExample, ...]
+    examples: tuple[_MinedExample, ...]
     n_found: int  # before the choice
     n_videos: int
-    failures: tuple[Finished[Episode, SearchedVideo], ...]
+    failures: tuple[Finished[Episode, _SearchedVideo], ...]
     written: tuple[Path, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class _Accepted:
     """What became of the rows that a person accepted."""
 
     manifest: Path
@@ -658,10 +658,10 @@ class Accepted:
 
 
 def mine(request: FootageRequest, options: MineOptions) -> Mined:
-    prepared = prepare_search(request)
+    prepared = _prepare_search(request)
     found: list[Occurrence] = []
-    failures: list[Finished[Episode, SearchedVideo]] = []
-    for outcome in search_footage(prepared):
+    failures: list[Finished[Episode, _SearchedVideo]] = []
+    for outcome in _search_footage(prepared):
         if outcome.result is None:
             failures.append(outcome)
             continue
@@ -669,7 +669,7 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
     chosen = diverse(found, options.diversity)
     with new_folder(options.out, OWN_FILES, overwrite=options.overwrite) as folder:
         (folder / CLIPS).mkdir()
-        where = EvidenceOptions(
+        where = _EvidenceOptions(
             folder=folder / CLIPS,
             today=options.today,
             rights_cleared=options.rights_cleared,
@@ -677,11 +677,11 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
             least_ms=CLIP_LENGTH * FRAME_MS,
             reading=request.options.reading,
         )
-        evidence = gather_evidence(chosen, where)
+        evidence = _gather_evidence(chosen, where)
         examples = tuple(_example(one, rank, folder) for rank, one in enumerate(evidence, start=1))
         _write_mined(examples, folder / TABLE)
         titles = [f"{one.rank} {one.video_id} {one.cosine:.2f}" for one in examples]
-        has_sheet = write_evidence_sheet(evidence, folder / SHEET, titles, overwrite=False)
+        has_sheet = _write_evidence_sheet(evidence, folder / SHEET, titles, overwrite=False)
     written = (options.out / TABLE, *((options.out / SHEET,) if has_sheet else ()))
     return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written)
 
@@ -695,7 +695,7 @@ def mined_record(mined: Mined) -> dict[str, object]:
     }  # fmt: skip
 
 
-def accepted_record(accepted: Accepted) -> dict[str, object]:
+def accepted_record(accepted: _Accepted) -> dict[str, object]:
     return {
         "manifest": str(accepted.manifest),
         "added": [entry.entry_id for entry in accepted.added],
@@ -705,20 +705,20 @@ def accepted_record(accepted: Accepted) -> dict[str, object]:
     }
 
 
-def _example_record(example: MinedExample) -> dict[str, object]:
+def _example_record(example: _MinedExample) -> dict[str, object]:
     left_out = ("accepted", "rights")
     return {name: value for name, value in asdict(example).items() if name not in left_out}
 
 
-def _wanted(video: SearchedVideo, *, mentioned_only: bool) -> Sequence[Occurrence]:
+def _wanted(video: _SearchedVideo, *, mentioned_only: bool) -> Sequence[Occurrence]:
     if not mentioned_only:
         return video.occurrences
     return [one for one in video.occurrences if one.spotting.provenance.subtitle is not None]
 
 
-def _example(one: Evidence, rank: int, folder: Path) -> MinedExample:
+def _example(one: _Evidence, rank: int, folder: Path) -> _MinedExample:
     spotting, episode = one.spotting, one.occurrence.episode
-    return MinedExample(
+    return _MinedExample(
         word=spotting.word, file=one.clip.relative_to(folder).as_posix() if one.clip is not None else "", rank=rank,
         cosine=spotting.cosine, start_ms=spotting.span_ms.start, stop_ms=spotting.span_ms.stop,
         spotting_id=spotting.spotting_id, video_id=spotting.video_id, entry_id=spotting.entry_id,
@@ -727,7 +727,7 @@ def _example(one: Evidence, rank: int, folder: Path) -> MinedExample:
     )  # fmt: skip
 
 
-def accept_mined(table: Path, dictionary: Path) -> Accepted:
+def accept_mined(table: Path, dictionary: Path) -> _Accepted:
     """Copy the clips of accepted rows into the dictionary's folder and list them as entries; nothing else changes."""
     rows = _read_mined(table)
     old, manifest = _before(dictionary), manifest_of(dictionary)
@@ -750,7 +750,7 @@ def accept_mined(table: Path, dictionary: Path) -> Accepted:
     undecided = sum(row.accepted is None for row in rows)
     new_words = sorted({entry.word for entry in added} - set(old.by_word))
     warnings = tuple(f"{word}: the dictionary had no entry of this word" for word in new_words)
-    return Accepted(manifest, tuple(added), tuple(known), undecided, warnings)
+    return _Accepted(manifest, tuple(added), tuple(known), undecided, warnings)
 
 
 def _before(dictionary: Path) -> Dictionary:
@@ -762,7 +762,7 @@ def _before(dictionary: Path) -> Dictionary:
     return Dictionary.of(found.name, own, found.folder)
 
 
-def _clip(row: MinedExample, table: Path) -> Path:
+def _clip(row: _MinedExample, table: Path) -> Path:
     if not row.file:
         raise FormatError(table, f"row {row.rank} is accepted but has no clip", row.remark or "mine it again")
     path = table.parent / PurePosixPath(row.file.replace("\\", "/"))
@@ -773,7 +773,7 @@ def _clip(row: MinedExample, table: Path) -> Path:
     return path
 
 
-def _entry(row: MinedExample, name: str, folder: Path) -> Entry:
+def _entry(row: _MinedExample, name: str, folder: Path) -> Entry:
     return Entry(
         entry_id=name, word=row.word, variant=row.variant, video=folder / PurePosixPath(name),
         signer=Signer(row.signer) if row.signer else None, language=row.language, type_id=row.type_id,
@@ -812,7 +812,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MinedExample:
+class _MinedExample:
     """One row."""
 
     word: Word
@@ -833,13 +833,13 @@ class MinedExample:
     remark: str = ""
 
 
-def _write_mined(examples: Iterable[MinedExample], path: Path, *, overwrite: bool = False) -> None:
+def _write_mined(examples: Iterable[_MinedExample], path: Path, *, overwrite: bool = False) -> None:
     write_csv(_COLUMNS, (_mined_cells(example) for example in examples), path, overwrite=overwrite)
 
 
-def _read_mined(path: Path) -> tuple[MinedExample, ...]:
+def _read_mined(path: Path) -> tuple[_MinedExample, ...]:
     """Read a table again, as a spreadsheet may have left it."""
-    found: list[MinedExample] = []
+    found: list[_MinedExample] = []
     records = csv_records(path, _FIELDS)
     serious = [problem for problem in records.problems if problem.severity == "warning"]
     if serious:
@@ -852,7 +852,7 @@ def _read_mined(path: Path) -> tuple[MinedExample, ...]:
     return tuple(found)
 
 
-def _mined_cells(example: MinedExample) -> list[str]:
+def _mined_cells(example: _MinedExample) -> list[str]:
     said = {True: "yes", False: "no", None: ""}
     values: dict[str, object] = {name: getattr(example, name) for name in _COLUMNS if hasattr(example, name)}
     rights = rights_fields(example.rights)
@@ -861,13 +861,13 @@ def _mined_cells(example: MinedExample) -> list[str]:
     return [str(values.get(name, "")) for name in _COLUMNS]
 
 
-def _example_of(row: Record) -> MinedExample:
+def _example_of(row: Record) -> _MinedExample:
     rights, problems = row.rights()
     if problems:
         raise ValueError(problems[0].what)
     start, stop, rank, cosine = (row.number(name) or 0 for name in ("start_ms", "stop_ms", "rank", "cosine"))
     texts = {name: row.text(name) for name in _TEXTS}
-    return MinedExample(
+    return _MinedExample(
         word=row.word(row.text("language")), file=row.text("file"), accepted=row.claim("accepted"), rank=int(rank),
         cosine=float(cosine), start_ms=int(start), stop_ms=int(stop), rights=rights, **texts,
     )  # fmt: skip

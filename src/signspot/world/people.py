@@ -229,7 +229,7 @@ class _Camera:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Carriage:
+class _Carriage:
     """What the trunk and the head do while the hands sign."""
 
     sway: Floats  # (n_frames, 3) shoulder widths
@@ -237,7 +237,7 @@ class Carriage:
     head: Floats  # (n_frames, 3) nod, turn, tilt in radians
 
 
-def landmarks(postures: Floats, carriage: Carriage, body: _Proportions, camera: _Camera) -> FloatArray:
+def _landmarks(postures: Floats, carriage: _Carriage, body: _Proportions, camera: _Camera) -> FloatArray:
     """(n_frames, 2, 26) postures of right and left hand -> (n_frames, 258) landmarks, x and y in picture widths."""
     n = len(postures)
     pose = np.empty((n, 33, 3))
@@ -334,7 +334,7 @@ def _fill_trunk(pose: Floats, head: Floats, body: _Proportions) -> None:
     pose[:, 25::2], pose[:, 26::2] = legs, legs * (-1, 1, 1)
 
 
-def _in_picture(points: Floats, carriage: Carriage, camera: _Camera) -> Floats:
+def _in_picture(points: Floats, carriage: _Carriage, camera: _Camera) -> Floats:
     """Sway, turn and scale (n, 75, 3) into picture widths; z from between the hips."""
     upright = np.clip(1 - points[..., 1:2] / 1.5, 0, 1.2)  # hips stay, shoulders sway
     points = points + carriage.sway[:, None] * upright
@@ -497,7 +497,7 @@ def performed(plan: Plan, signer: Signer, blend_frames: float, rng: np.random.Ge
     postures[~inside] = _transition_postures(plan, stroke[~inside], phase[~inside], signer)
     postures = _styled(_blurred(postures, blend_frames), signer)
     shown = postures[:, ::-1] if signer.left_handed else postures
-    points = landmarks(shown, _carriage(n, signer, rng), signer.body, signer.camera)
+    points = _landmarks(shown, _carriage(n, signer, rng), signer.body, signer.camera)
     return Performance(points, np.zeros(n, np.float32), signer, FrameSpan(int(plan.stop[0]), int(plan.start[-1])))
 
 
@@ -577,9 +577,9 @@ def _styled(postures: Floats, signer: Signer) -> Floats:
     return np.concatenate([places, joined.reshape(*postures.shape[:2], -1)], axis=-1)
 
 
-def _carriage(n: int, signer: Signer, rng: np.random.Generator) -> Carriage:
+def _carriage(n: int, signer: Signer, rng: np.random.Generator) -> _Carriage:
     """Slow waves of trunk and head, with periods of 1.5 to 6 seconds."""
     periods, phases = rng.uniform(38, 150, (2, 7)), rng.uniform(0, 2 * np.pi, (2, 7))
     waves = np.sin(2 * np.pi * np.arange(n)[:, None, None] / periods + phases).mean(axis=1)
     moved = waves * (signer.sway * np.array((1, 0.25, 0.7, 1.6, 2.0, 2.4, 1.6)))
-    return Carriage(moved[:, :3], moved[:, 3], moved[:, 4:])
+    return _Carriage(moved[:, :3], moved[:, 3], moved[:, 4:])

@@ -38,7 +38,7 @@ _FRINGE = np.array(_CROWN + _BROW)
 _SHINE = np.array([(0.2 * np.cos(a) - 0.35, -1.2 + 0.16 * np.sin(a)) for a in np.linspace(0, 2 * np.pi, 12)])
 
 
-def paint_person(canvas: Canvas, figures: Figures, appearance: Appearance) -> None:
+def _paint_person(canvas: _Canvas, figures: _Figures, appearance: Appearance) -> None:
     """Draw everything, far to near: long hair, body, head, then the arms with their hands by depth."""
     head = _Head.of(figures)
     if appearance.long_hair:
@@ -62,7 +62,7 @@ class _Head:
     down: Points
 
     @classmethod
-    def of(cls, figures: Figures) -> _Head:
+    def of(cls, figures: _Figures) -> _Head:
         ears = figures.pose[:, [RIGHT_EAR, LEFT_EAR], :2]
         half = figures.proportions.head / 2
         across = ears[:, 1] - ears[:, 0]
@@ -91,7 +91,7 @@ class _Head:
         return _ellipse(places, 2 * half_width * self.right, 2 * half_height * self.down)
 
 
-def _paint_torso(canvas: Canvas, figures: Figures, head: _Head, appearance: Appearance) -> None:
+def _paint_torso(canvas: _Canvas, figures: _Figures, head: _Head, appearance: Appearance) -> None:
     width = figures.proportions.shoulders
     line, top = _LINE * width, appearance.top
     shoulders, hips = figures.pose[:, [RIGHT_SHOULDER, LEFT_SHOULDER], :2], figures.pose[:, [RIGHT_HIP, LEFT_HIP], :2]
@@ -132,7 +132,7 @@ def _torso_outline(shoulders: Points, neck: Points, below: Points, width: float,
     return np.stack(outline, axis=1)
 
 
-def _paint_head(canvas: Canvas, head: _Head, appearance: Appearance) -> None:
+def _paint_head(canvas: _Canvas, head: _Head, appearance: Appearance) -> None:
     skin, hair = appearance.skin, appearance.hair
     canvas.fill(head.oval(0, -0.22, 0.565, 0.72), shaded(hair, 0.55))
     canvas.fill(head.oval(0, -0.24, 0.55, 0.7), hair)
@@ -146,7 +146,7 @@ def _paint_head(canvas: Canvas, head: _Head, appearance: Appearance) -> None:
     canvas.fill(head.outline(_SHINE), blended(hair, (255, 255, 255), 0.14))
 
 
-def _paint_face(canvas: Canvas, figures: Figures, head: _Head, appearance: Appearance) -> None:
+def _paint_face(canvas: _Canvas, figures: _Figures, head: _Head, appearance: Appearance) -> None:
     pose, skin = figures.pose, appearance.skin
     for eye in (RIGHT_EYE, LEFT_EYE):
         _paint_eye(canvas, head, pose[:, eye, :2], figures.eyes_closed, appearance)
@@ -156,7 +156,7 @@ def _paint_face(canvas: Canvas, figures: Figures, head: _Head, appearance: Appea
     _paint_mouth(canvas, figures, head, blended(shaded(skin, 0.75), _LIP, 0.6))
 
 
-def _paint_mouth(canvas: Canvas, figures: Figures, head: _Head, lip: Colour) -> None:
+def _paint_mouth(canvas: _Canvas, figures: _Figures, head: _Head, lip: Colour) -> None:
     mouth, opening = figures.pose[:, [_RIGHT_MOUTH, _LEFT_MOUTH], :2].mean(axis=1), figures.mouth[:, None]
     half_width = 0.2 - 0.05 * opening
     canvas.fill(head.around(mouth, half_width, 0.04 + 0.13 * opening), lip)
@@ -170,7 +170,7 @@ def _paint_mouth(canvas: Canvas, figures: Figures, head: _Head, lip: Colour) -> 
     canvas.only(~is_open).fill(between_lips[~is_open], shaded(lip, 0.55))
 
 
-def _paint_eye(canvas: Canvas, head: _Head, eyes: Points, are_closed: Frames, appearance: Appearance) -> None:
+def _paint_eye(canvas: _Canvas, head: _Head, eyes: Points, are_closed: Frames, appearance: Appearance) -> None:
     skin = appearance.skin
     dark = appearance.hair if luma(appearance.hair) < luma(skin) - 25 else shaded(skin, 0.45)
     canvas.fill(head.around(eyes - 2 * head.down * 0.15, 0.125, 0.028), dark)
@@ -182,7 +182,7 @@ def _paint_eye(canvas: Canvas, head: _Head, eyes: Points, are_closed: Frames, ap
     opened.fill(head.around(eyes, 0.052, 0.055), (46, 34, 30))
 
 
-def _paint_arm(canvas: Canvas, figures: Figures, appearance: Appearance, side: int) -> None:
+def _paint_arm(canvas: _Canvas, figures: _Figures, appearance: Appearance, side: int) -> None:
     width, skin, pose = figures.proportions.shoulders, appearance.skin, figures.pose[..., :2]
     shoulder, elbow, wrist = (pose[:, joint + side] for joint in (LEFT_SHOULDER, LEFT_ELBOW, LEFT_WRIST))
     radii = np.array([0.155, 0.115, 0.075]) * width
@@ -216,7 +216,7 @@ _RIGHT_HAND = slice(4 * _N_POSE + 3 * _N_HAND, LANDMARK_DIM)
 
 
 @dataclass(frozen=True, slots=True)
-class Proportions:
+class _Proportions:
     """Sizes in pixels of the canvas that do not change while a person turns head and hands."""
 
     shoulders: float  # width
@@ -224,9 +224,9 @@ class Proportions:
     palms: tuple[float, float]  # length, left and right
 
     @classmethod
-    def of(cls, points: FloatArray, scale: float) -> Proportions:
+    def of(cls, points: FloatArray, scale: float) -> _Proportions:
         """Measure a clip of landmarks (n_frames, 258); what is not there gets a usual size."""
-        pose, left, right = split(points)
+        pose, left, right = _split(points)
         shoulders = _typical(pose[:, LEFT_SHOULDER, :2] - pose[:, RIGHT_SHOULDER, :2]) or 0.33
         # A head that turns shows its ears closer together: the widest view is the head's width.
         head = _typical(pose[:, LEFT_EAR, :2] - pose[:, RIGHT_EAR, :2], share=0.9) or 0.4 * shoulders
@@ -236,22 +236,22 @@ class Proportions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Figures:
+class _Figures:
     """The joints of some frames in pixels of the canvas; z on the same scale, negative toward the viewer."""
 
     pose: Points  # (n_frames, 33, 3)
     hands: tuple[Points, Points]  # left, right: (n_frames, 21, 3), zeros where not found
     mouth: Points  # (n_frames,) opening, 0..1
     eyes_closed: Frames
-    proportions: Proportions
+    proportions: _Proportions
 
-    def only(self, frames: Frames) -> Figures:
+    def only(self, frames: Frames) -> _Figures:
         left, right = self.hands
         pose, mouth, closed = self.pose[frames], self.mouth[frames], self.eyes_closed[frames]
         return replace(self, pose=pose, hands=(left[frames], right[frames]), mouth=mouth, eyes_closed=closed)
 
 
-def split(points: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _split(points: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """(n, 258) -> pose (n, 33, 4), left hand (n, 21, 3), right hand (n, 21, 3)."""
     wide, n = points.astype(np.float64), len(points)
     left, right = (wide[:, part].reshape(n, _N_HAND, 3) for part in (_LEFT_HAND, _RIGHT_HAND))
@@ -293,7 +293,7 @@ _PALM_TINT: Colour = (255, 214, 196)
 _NAIL: Colour = (255, 240, 235)
 
 
-def _paint_hand(canvas: Canvas, points: Points, palm_length: float, skin: Colour, *, is_left: bool) -> None:
+def _paint_hand(canvas: _Canvas, points: Points, palm_length: float, skin: Colour, *, is_left: bool) -> None:
     """Draw one hand of joints `points` (n_frames, 21, 3); `palm_length` in pixels of the canvas."""
     depths = _depths(points[..., 2])
     shapes, hulls = _flat(_outlines(points[..., :2], palm_length)), _flat(points[:, _PALM_HULL, :2])
@@ -402,14 +402,14 @@ def _ellipse(centre: Points, right: Points, down: Points) -> Points:
 _Stroke = tuple[list[float], Colour]  # a polygon x, y, x, y, ... to fill
 
 
-class Canvas:
+class _Canvas:
     """The pictures of some frames, drawn together: what is filled first is covered by what is filled later."""
 
     def __init__(self, strokes: list[list[_Stroke]]) -> None:
         self.strokes = strokes  # of every frame
 
-    def only(self, frames: Frames) -> Canvas:
-        return Canvas([strokes for strokes, is_meant in zip(self.strokes, frames.tolist(), strict=True) if is_meant])
+    def only(self, frames: Frames) -> _Canvas:
+        return _Canvas([strokes for strokes, is_meant in zip(self.strokes, frames.tolist(), strict=True) if is_meant])
 
     def paint(self, frame: int, image: Image.Image) -> None:
         """Fill everything of one frame into its picture, which is enlarged: reducing it makes smooth edges."""
@@ -471,22 +471,22 @@ def _frames(points: FloatArray, mouth: FloatArray, appearance: Appearance, scene
     enlarged = side * _ENLARGED
     backdrops = scene.backdrops(enlarged)
     for figures in _figures(points, mouth, scene.placement, enlarged):
-        canvas = Canvas([[] for _ in figures.pose])
-        paint_person(canvas, figures, appearance)
+        canvas = _Canvas([[] for _ in figures.pose])
+        _paint_person(canvas, figures, appearance)
         for frame, image in zip(range(len(figures.pose)), backdrops, strict=False):
             canvas.paint(frame, image)
             yield np.array(image.reduce(_ENLARGED))
 
 
-def _figures(points: FloatArray, mouth: FloatArray, placement: _Placement, side: int) -> Iterator[Figures]:
+def _figures(points: FloatArray, mouth: FloatArray, placement: _Placement, side: int) -> Iterator[_Figures]:
     measured = points[:: len(points) // _MEASURED_FRAMES + 1]
-    proportions = Proportions.of(placement.apply(measured), side)
+    proportions = _Proportions.of(placement.apply(measured), side)
     for first in range(0, len(points), _TOGETHER):
-        pose, left, right = split(placement.apply(points[first : first + _TOGETHER]))
+        pose, left, right = _split(placement.apply(points[first : first + _TOGETHER]))
         openings = mouth[first : first + _TOGETHER].astype(np.float64)
         in_blink = (np.arange(first, first + len(pose)) % _BLINK_EVERY - _BLINK_FROM) % _BLINK_EVERY
         closed = in_blink < _BLINK_FRAMES
-        yield Figures(pose[..., :3] * side, (left * side, right * side), openings, closed, proportions)
+        yield _Figures(pose[..., :3] * side, (left * side, right * side), openings, closed, proportions)
 
 
 # What is behind the signer: a plain studio wall, or a moving broadcast beside whom the signer stands. A scene gives one
@@ -513,7 +513,7 @@ class _Placement:
 
     def apply(self, points: FloatArray) -> FloatArray:
         """Landmarks (n, 258) of the signer's square -> landmarks of the picture; what was not found stays zero."""
-        pose, *hands = split(points)
+        pose, *hands = _split(points)
         moved = [pose[:, :, :3], *hands]
         for part in moved:
             found = part.any(axis=(1, 2))

@@ -6,7 +6,6 @@ import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from signspot.errors import InputError
 
@@ -96,18 +95,3 @@ def chance(seed: int, *key: str | int) -> np.random.Generator:
     """A generator of its own for each key, such as ("episode", 7), whatever else was drawn before."""
     parts = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in key]
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=tuple(parts)))
-
-
-def spread_counts(n: int, mean: float, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """(n,) int64 counts from 1 to `most`, many small and few large, whose mean is `mean` whatever n is.
-
-    The quantiles of a geometric distribution in random order: a draw would miss the mean of a small world.
-    """
-    quantiles = (np.arange(n) + 0.5) / n
-    low, high = 1e-9, 50.0
-    for _ in range(60):  # the ceiling of `most` pulls the mean down, so the parameter is searched for
-        middle = (low + high) / 2
-        beyond = np.floor(np.log1p(-quantiles) / np.log(middle / (1 + middle)))
-        counts = np.minimum(1 + beyond, most).astype(np.int64)
-        low, high = (middle, high) if counts.mean() < mean else (low, middle)
-    return rng.permutation(counts)

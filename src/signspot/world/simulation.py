@@ -50,7 +50,23 @@ from signspot.world.people import (
     timed,
     varied,
 )
-from signspot.world.settings import Difficulty, Preset, chance, spread_counts
+from signspot.world.settings import Difficulty, Preset, chance
+
+
+def _spread_counts(n: int, mean: float, most: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """(n,) int64 counts from 1 to `most`, many small and few large, whose mean is `mean` whatever n is.
+
+    The quantiles of a geometric distribution in random order: a draw would miss the mean of a small world.
+    """
+    quantiles = (np.arange(n) + 0.5) / n
+    low, high = 1e-9, 50.0
+    for _ in range(60):  # the ceiling of `most` pulls the mean down, so the parameter is searched for
+        middle = (low + high) / 2
+        beyond = np.floor(np.log1p(-quantiles) / np.log(middle / (1 + middle)))
+        counts = np.minimum(1 + beyond, most).astype(np.int64)
+        low, high = (middle, high) if counts.mean() < mean else (low, middle)
+    return rng.permutation(counts)
+
 
 _SIGNED = 0.74  # share of subtitle words that are signed
 _EXTRA = 0.9  # signs per subtitle that no subtitle mentions
@@ -118,7 +134,7 @@ class EpisodePerformance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Newsroom:
+class _Newsroom:
     """What all episodes share."""
 
     lexicon: Lexicon
@@ -136,8 +152,8 @@ class _Sign:
     sentence: int
 
 
-def perform_episode(
-    episode_id: str, newsroom: Newsroom, signer: Signer, n_subtitles: int, rng: np.random.Generator
+def _perform_episode(
+    episode_id: str, newsroom: _Newsroom, signer: Signer, n_subtitles: int, rng: np.random.Generator
 ) -> EpisodePerformance:
     """Write, sign, subtitle and annotate an episode; the test split is known by its id."""
     is_test = episode_id.startswith("test")
@@ -169,7 +185,7 @@ def perform_episode(
 
 
 def _interpreted(
-    number: int, sentence: Sentence, newsroom: Newsroom, signer: Signer, rng: np.random.Generator
+    number: int, sentence: Sentence, newsroom: _Newsroom, signer: Signer, rng: np.random.Generator
 ) -> list[_Sign]:
     """The signs of a sentence in the order of signing, and perhaps a pause."""
     n = len(sentence.lemmas)
@@ -191,7 +207,7 @@ def _interpreted(
     return signs + [_Sign(None, -1)] * bool(rng.random() < _PAUSE)
 
 
-def _reduced_form(newsroom: Newsroom, sense: Sense | None, rng: np.random.Generator) -> Form | None:
+def _reduced_form(newsroom: _Newsroom, sense: Sense | None, rng: np.random.Generator) -> Form | None:
     """Quick signing leaves out repetitions, and sometimes the other hand."""
     if sense is None:
         return None
@@ -294,9 +310,9 @@ class World:
             raise InputError("seed", f"{seed} is negative", "choose 0 or more")
         lemmas = english_lemmas(preset.n_words, chance(seed, "words"))
         rng = chance(seed, "entries")
-        counts = spread_counts(preset.n_annotated, preset.entries_per_annotated_word, _MOST_ENTRIES, rng)
+        counts = _spread_counts(preset.n_annotated, preset.entries_per_annotated_word, _MOST_ENTRIES, rng)
         if others := preset.n_words - preset.n_annotated:
-            rest = spread_counts(others, preset.entries_per_other_word, _MOST_ENTRIES, rng)
+            rest = _spread_counts(others, preset.entries_per_other_word, _MOST_ENTRIES, rng)
             counts = np.concatenate([counts, rest])
         # Deviation (Paper 4.2 does not say how its test words were chosen): one of each stratum of frequency.
         strata = np.array_split(np.arange(preset.n_annotated), preset.n_test_words)
@@ -374,14 +390,14 @@ class World:
         weights = 1 / (np.arange(len(self.lemmas)) + 20.0) ** _ZIPF
         weights *= np.exp(rng.normal(0, _TOPICS, len(weights)))
         tested = [i for i, lemma in enumerate(self.lemmas) if lemma.word in self.test_words]
-        newsroom = Newsroom(
+        newsroom = _Newsroom(
             lexicon=self.lexicon,
             words=Pool.of(self.lemmas, weights),
             annotated=frozenset(self.annotated_words),
             targets=Pool.of([self.lemmas[i] for i in tested], np.sqrt(weights[tested])),
             difficulty=self.preset.difficulty,
         )
-        return perform_episode(episode_id, newsroom, signer, self.preset.subtitles_per_episode, rng)
+        return _perform_episode(episode_id, newsroom, signer, self.preset.subtitles_per_episode, rng)
 
     def perform_episodes(self, split: str) -> Iterator[EpisodePerformance]:
         return (self.perform_episode(episode_id) for episode_id in self.episodes(split))

@@ -75,7 +75,7 @@ class Kind(StrEnum):
         return self is not Kind.BARE
 
 
-class PickleStream(io.BytesIO):
+class _PickleStream(io.BytesIO):
     """The bytes of one or more pickles, read one instruction after the other."""
 
     def __init__(self, content: bytes) -> None:
@@ -94,15 +94,15 @@ class PickleStream(io.BytesIO):
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class _Container:
     """One file, and where its pickles are."""
 
     kind: Kind
-    pickles: PickleStream
+    pickles: _PickleStream
     n_pickles: int  # one after the other
 
 
-def open_container(file: BinaryIO, n_bytes: int) -> Container:
+def open_container(file: BinaryIO, n_bytes: int) -> _Container:
     if not n_bytes:
         raise Refused("is empty")
     if n_bytes > MAX_BYTES:
@@ -110,14 +110,14 @@ def open_container(file: BinaryIO, n_bytes: int) -> Container:
     start = file.read(512)
     file.seek(0)
     if start.startswith(b"PK"):
-        return Container(Kind.ZIP, PickleStream(_zipped_pickle(file, n_bytes)), 1)
+        return _Container(Kind.ZIP, _PickleStream(_zipped_pickle(file, n_bytes)), 1)
     if start.startswith(_LEGACY_MAGIC):
-        return Container(Kind.LEGACY, PickleStream(file.read(_MAX_TORCH_PICKLE_BYTES)), _LEGACY_PICKLES)
+        return _Container(Kind.LEGACY, _PickleStream(file.read(_MAX_TORCH_PICKLE_BYTES)), _LEGACY_PICKLES)
     _refuse_other_formats(start)
     if n_bytes > _MAX_PICKLE_BYTES:
         allowed = readable_size(_MAX_PICKLE_BYTES)
         raise Refused(f"is a bare pickle of {readable_size(n_bytes)}, more than the {allowed} allowed")
-    return Container(Kind.BARE, PickleStream(file.read(n_bytes)), 1)
+    return _Container(Kind.BARE, _PickleStream(file.read(n_bytes)), 1)
 
 
 def is_pickle(start: bytes) -> bool:
@@ -442,7 +442,7 @@ class Findings:
             raise Refused(self.strange)
 
 
-def scan(container: Container) -> Findings:
+def scan(container: _Container) -> Findings:
     findings = Findings()
     allowed = _TORCH if container.kind.is_torch else _PLAIN
     for _ in range(container.n_pickles):
@@ -451,7 +451,7 @@ def scan(container: Container) -> Findings:
     return findings
 
 
-def _scan_one(pickles: PickleStream, allowed: set[str], most: int, findings: Findings) -> None:
+def _scan_one(pickles: _PickleStream, allowed: set[str], most: int, findings: Findings) -> None:
     reader = _Reader(findings)
     try:
         for position, (instruction, argument, _) in enumerate(pickletools.genops(pickles)):
