@@ -21,7 +21,7 @@ from signspot.files.atomic import refuse_folder
 from signspot.spotting.variants import Diversity
 from signspot.workflows.variants import (
     GROUPS,
-    OWN_FILES,
+    MINED_FILES,
     Mined,
     MineOptions,
     VariantFiles,
@@ -134,7 +134,7 @@ def _find(
     mined.csv (yes or no), then run `signspot mine accept`.
     """
     refuse_json(json_target, overwrite=overwrite)
-    refuse_folder(out, OWN_FILES, overwrite=overwrite)
+    refuse_folder(out, MINED_FILES, overwrite=overwrite)
     options = MineOptions(
         out=out, diversity=Diversity(count=count, per_video=per_video), today=date.today(),
         rights_cleared=rights_cleared, mentioned_only=mentioned, overwrite=overwrite,

@@ -617,8 +617,8 @@ def _write_curves(report: VariantReport, folder: Path, reading: Reading) -> None
         plot_answer(answer, folder / f"{number:03}_{safe_name(answer.video_id)}.png")
 
 
-TABLE, SHEET, CLIPS = "mined.csv", "mined.png", "clips"
-OWN_FILES = frozenset((TABLE, SHEET, CLIPS))
+_MINED_TABLE, _MINED_SHEET = "mined.csv", "mined.png"
+MINED_FILES = frozenset((_MINED_TABLE, _MINED_SHEET, CLIPS))
 _ADDED_TO = "mined"  # a folder of the dictionary
 
 
@@ -667,7 +667,7 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
             continue
         found += _wanted(outcome.result, mentioned_only=options.mentioned_only)
     chosen = diverse(found, options.diversity)
-    with new_folder(options.out, OWN_FILES, overwrite=options.overwrite) as folder:
+    with new_folder(options.out, MINED_FILES, overwrite=options.overwrite) as folder:
         (folder / CLIPS).mkdir()
         where = _EvidenceOptions(
             folder=folder / CLIPS,
@@ -679,10 +679,10 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
         )
         evidence = _gather_evidence(chosen, where)
         examples = tuple(_example(one, rank, folder) for rank, one in enumerate(evidence, start=1))
-        _write_mined(examples, folder / TABLE)
+        _write_mined(examples, folder / _MINED_TABLE)
         titles = [f"{one.rank} {one.video_id} {one.cosine:.2f}" for one in examples]
-        has_sheet = _write_evidence_sheet(evidence, folder / SHEET, titles, overwrite=False)
-    written = (options.out / TABLE, *((options.out / SHEET,) if has_sheet else ()))
+        has_sheet = _write_evidence_sheet(evidence, folder / _MINED_SHEET, titles, overwrite=False)
+    written = (options.out / _MINED_TABLE, *((options.out / _MINED_SHEET,) if has_sheet else ()))
     return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written)
 
 
