@@ -1,4 +1,4 @@
-"""Finding body and hands in video with MediaPipe Holistic, offline: the optional extra `pose`.
+"""Finding body and hands in video with MediaPipe, offline: the optional extra `pose`.
 
 The networks come inside the package of the extra. Landmarks are numbers about one person, the most prominent in the
 picture or in a box, at 25 frames a second. They are no anonymisation: people can be told apart by how they move.
@@ -118,7 +118,7 @@ class _Area:
 
 _COMMAND = ("-P", "-m", "signspot.embedding.detector_child")  # -P: a json.py in the working folder is not imported
 _PACKAGE = "mediapipe"
-_SETTINGS = "holistic tracked complexity 1"  # changes with everything that changes the landmarks
+_SETTINGS = "holistic tracked complexity 1, missing hands 1"  # changes with everything that changes the landmarks
 _PATIENCE_MS = 120_000  # the first picture loads the networks
 _FAREWELL_SECONDS = 5.0
 
