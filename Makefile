@@ -4,7 +4,6 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.ready-demo
-EXTRAS_READY := $(VENV)/extras/.ready
 
 .PHONY: help venv demo test lint shape bench soak experiments model docs clean
 .DEFAULT_GOAL := help
@@ -25,20 +24,12 @@ $(DEMO_READY): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[openvino]'
 	@touch $@
 
-# One test watches what every optional library does. They stand apart, on top of what is there: MediaPipe needs an older numpy.
-$(EXTRAS_READY): pyproject.toml $(READY)
-	$(BIN)/python -m venv $(VENV)/extras
-	@site() { "$$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }; \
-	  echo "import site; site.addsitedir('$$(site $(BIN)/python)')" > "$$(site $(VENV)/extras/bin/python)/below.pth"
-	$(VENV)/extras/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[all]'
-	@touch $@
-
 venv: $(DEMO_READY) ## set up .venv, without running anything
 
 demo: $(DEMO_READY) ## find signs in a generated video; writes demo/
 	$(BIN)/signspot demo demo
 
-test: lint $(EXTRAS_READY) ## every check of a change, under 10 minutes on 2 cores
+test: lint ## every check of a change, under 10 minutes on 2 cores
 	$(BIN)/python -m pytest -n 2 -m 'not soak'
 
 lint: $(READY) ## style and types

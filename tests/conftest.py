@@ -34,4 +34,4 @@ def shared_data() -> Path:
 def no_detector(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is installed, nothing finds landmarks in videos unless a test installs or asks for a detector."""
     if "real_detector" not in request.keywords:
-        monkeypatch.setattr(landmark_process, "_PACKAGE", "mediapipe-is-not-here")
+        monkeypatch.setattr(landmark_process, "_DISTRIBUTIONS", ())

