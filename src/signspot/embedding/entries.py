@@ -13,18 +13,19 @@ import numpy as np
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.tracks import EntryVectors, FloatArray
 from signspot.domain.words import Word
-from signspot.embedding.model import Embeds, Model, Reading, Views
+from signspot.embedding.model import LANDMARK_MODEL, Embeds, Model, Reading, Views
 from signspot.embedding.pictures import STORED_KIND, stored_features
 from signspot.errors import DictionaryError, InputError, Notice, SignspotError, VideoError, notify_left_out
 from signspot.formats.pose import landmarks_beside
 from signspot.media.reader import shared_decoding
 from signspot.media.video import media_sha256
 from signspot.spotting.friends import Gallery
-from signspot.spotting.search import Query
+from signspot.spotting.search import Query, drawn_together
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import EntryKey, FeatureStore
 
 LEFT_OUT = "left out of the dictionary"
+_NEEDS_DICTIONARY = f"give --dictionary, or use {LANDMARK_MODEL} (pip install 'signspot[pose]', or .pose files)"
 _SAVED_EVERY = 200  # entries: a run that is stopped loses no more
 
 
@@ -52,6 +53,34 @@ def opened_dictionary(path: Path, reading: Reading) -> Dictionary:
     source = read_dictionary(path)
     notify_left_out(source.problems, reading.notify, LEFT_OUT)
     return source.dictionary
+
+
+def with_lexicon(dictionary: Dictionary | None, model: Model) -> Dictionary:
+    """A dictionary with the signs that a model knows by itself behind its own entries.
+
+    They are added under the words that the dictionary lacks and, as further variants, under those that it shows in the
+    language the model learned. A dictionary that says it shows other languages only is left as it is.
+    """
+    lexicon, own = model.lexicon, Dictionary.of(model.name, ()) if dictionary is None else dictionary
+    if not len(lexicon) and not len(own):
+        raise InputError(model.name, "knows no words by itself", _NEEDS_DICTIONARY)
+    shown = {word: {_plain(entry.language) for entry in entries} for word, entries in own.by_word.items()}
+    stated = set[str]().union(*shown.values()) - {""}
+    if stated and lexicon.language not in stated:
+        return own
+    taken = {entry.entry_id for entry in own}
+    added = [
+        entry
+        for entry in lexicon.entries
+        if entry.entry_id not in taken and lexicon.language in shown.get(entry.word, {lexicon.language})
+    ]
+    return Dictionary.of(own.name, (*own, *added), own.folder)
+
+
+def _plain(language: str) -> str:
+    """One code for each way to write it: sgn-ase and ASL are ase."""
+    code = language.lower().removeprefix("sgn-")
+    return {"asl": "ase", "us": "ase"}.get(code, code)
 
 
 def embed_entries(entries: Sequence[Entry], model: Embeds, reading: Reading, views: Views = Views()) -> EmbeddedEntries:
@@ -88,7 +117,8 @@ def embed_query(
         if not own:
             why = next((str(error) for entry, error in made.failures if entry.word == word), "")
             raise DictionaryError(word, "none of its clips can be used", why)
-        rows = made.vectors[own]
+        variants = [None if made.entries[place].is_learned else made.entries[place].variant for place in own]
+        rows = drawn_together(made.vectors[own], variants, model.towards_mean)
         shown = tuple(made.entries[place] for place in own for _ in range(rows.shape[1]))
         found.append(EntryVectors(word, shown, rows.reshape(-1, rows.shape[2]), model.fingerprint))
     n_views = made.vectors.shape[1]
@@ -98,13 +128,15 @@ def embed_query(
     return Query(tuple(found), dictionary, n_views)
 
 
-def embed_gallery(dictionary: Dictionary, model: Model, reading: Reading) -> Gallery:
+def embed_gallery(dictionary: Dictionary, model: Model, reading: Reading, towards_mean: float = 0.0) -> Gallery:
+    """The vectors of all entries, each with the mean of its word's and variant's added `towards_mean` times."""
     made = embed_entries(tuple(dictionary), model, reading)
     if not made.entries:
         why = next((f"{LEFT_OUT}: {error}" for _, error in made.failures), "")
         raise DictionaryError(dictionary.name, "none of its clips can be read", why)
     made.notify(reading)
-    return Gallery(made.entries, made.vectors[:, 0])
+    groups = [None if entry.is_learned else (entry.word, entry.variant) for entry in made.entries]
+    return Gallery(made.entries, drawn_together(made.vectors[:, :1], groups, towards_mean)[:, 0])
 
 
 class _KeptVectors:
