@@ -1,8 +1,9 @@
-"""`signspot models`: list, import and fetch."""
+"""`signspot models`: list, show, import and fetch."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,10 @@ import typer
 
 from signspot.cli.console import print_json, print_table, progress_bars, warn
 from signspot.embedding.zoo import models_folder
-from signspot.errors import EnvironmentProblem, one_line
+from signspot.errors import EnvironmentProblem, InputError, one_line
 
 if TYPE_CHECKING:
-    from signspot.workflows.models import ImportedModel
+    from signspot.workflows.models import ImportedModel, ModelFacts
 
 app = typer.Typer(help="Work with models.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -39,6 +40,49 @@ def list_command(json_target: Path | None = _JSON) -> None:
         return
     rows = ((model.name, "here" if model.is_here else "to fetch", model.what) for model in models)
     print_table(("model", "", "what it is"), rows)
+
+
+@app.command("show")
+def show_command(
+    name: str = typer.Argument(metavar="NAME", help="A name of `signspot models list`, or a .safetensors file."),
+    words: bool = typer.Option(False, "--words", help="List the words that it knows without a dictionary."),
+    like: str = typer.Option("", "--like", metavar="TEXT", help="Only words that begin with this, or hold it."),
+    json_target: Path | None = _JSON,
+) -> None:
+    """Say what a model learned from, under which licence, and which words it knows without a dictionary."""
+    from signspot.workflows.models import show_model
+
+    facts = show_model(name)
+    listed = facts.words_like(like) if words or like else {}
+    if (words or like) and not listed:
+        what = f"knows no word like {like!r}" if facts.words else "knows no words by itself"
+        raise InputError(facts.name, what, "`signspot models list` shows the others")
+    if json_target is not None:
+        known = [{"word": word, "variants": n} for word, n in listed.items()]
+        print_json(facts.record | ({"words": known} if listed else {}))
+    elif listed:
+        for word, n in listed.items():
+            typer.echo(one_line(word if n == 1 else f"{word} ({n} variants)"))
+    else:
+        print_table(("", ""), _facts(facts))
+
+
+def _facts(facts: ModelFacts) -> Iterator[tuple[str, str]]:
+    card = facts.card
+    yield "model", facts.name
+    yield "file", "built in" if facts.path is None else str(facts.path)
+    if card is not None:
+        yield "network", card.architecture
+        yield "learned from", card.training_data or "not stated"
+        yield "licence", card.licence or "not stated"
+        yield "made by", card.created_from or "not stated"
+    yield "vectors", f"{facts.dim} numbers, fingerprint {facts.fingerprint[:16]}"
+    yield "threshold", f"cosine {facts.threshold:.2f}"
+    yield "calibration", facts.calibration or "none (`signspot calibrate` makes one)"
+    n_forms = sum(facts.words.values())
+    forms = f", {n_forms} signs" if n_forms > len(facts.words) else ""
+    known = f"{len(facts.words)}{forms} ({facts.language}); --words lists them"
+    yield "words", known if facts.words else "none: it needs a dictionary"
 
 
 @app.command("import")

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from signspot.domain.time import Progress, silent
-from signspot.embedding.zoo import MODEL_SUFFIX, KnownModel, known_models, refuse_name
+from signspot.embedding.zoo import (
+    MODEL_SUFFIX,
+    KnownModel,
+    calibration_for,
+    known_models,
+    load_model,
+    model_path,
+    refuse_name,
+)
 from signspot.errors import EnvironmentProblem, SignspotError, readable_size
 from signspot.files.atomic import output_folder, refuse_unwritable
 from signspot.files.download import BASE_URL, DOWNLOADS, fetch
-from signspot.models.checkpoints import ImportOptions, ImportReport, import_checkpoint
+from signspot.models.checkpoints import ImportOptions, ImportReport, ModelCard, import_checkpoint, read_card
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +41,51 @@ def list_models(folder: Path | None) -> tuple[KnownModel, ...]:
         if name not in names:
             there.append(KnownModel(name, f"{download.what}{size}", is_here=False))
     return (*here, *there)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What can be said of a model: from its card, and from the model itself."""
+
+    name: str
+    path: Path | None  # None: built in
+    card: ModelCard | None
+    dim: int
+    threshold: float
+    fingerprint: str
+    calibration: str  # what it was fitted on; "": there is none
+    words: dict[str, int]  # that it knows by itself, sorted, and how many forms of each
+    language: str  # of these
+
+    @property
+    def record(self) -> dict[str, object]:
+        card = {} if self.card is None else asdict(self.card)
+        card.pop("vocabulary", None)
+        return card | {
+            "name": self.name, "path": None if self.path is None else str(self.path), "dim": self.dim,
+            "threshold": self.threshold, "fingerprint": self.fingerprint, "calibration": self.calibration or None,
+            "n_words": len(self.words), "n_forms": sum(self.words.values()), "language": self.language,
+        }  # fmt: skip
+
+    def words_like(self, text: str) -> dict[str, int]:
+        """The words that begin so and, behind them, those that hold it; all for no text."""
+        wanted = text.strip().lower().replace(" ", "-")
+        found = [word for word in self.words if wanted in word]
+        return {word: self.words[word] for word in sorted(found, key=lambda word: not word.startswith(wanted))}
+
+
+def show_model(name: str) -> ModelFacts:
+    """The facts about one model on this computer."""
+    model = load_model(name)
+    path: Path | None = None
+    with suppress(SignspotError):  # a built-in model has no file
+        path = model_path(name)
+    calibration = calibration_for(model, None, name)
+    words = Counter(str(entry.word) for entry in model.lexicon.entries)
+    return ModelFacts(
+        model.name, path, None if path is None else read_card(path), model.dim, model.threshold, model.fingerprint,
+        "" if calibration is None else calibration.fitted_on, dict(sorted(words.items())), model.lexicon.language,
+    )  # fmt: skip
 
 
 def import_model(source: Path, folder: Path, name: str, options: ImportOptions = ImportOptions()) -> ImportedModel:
