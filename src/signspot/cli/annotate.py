@@ -27,7 +27,8 @@ _NAMED = 12  # words
 @grouped
 def annotate(
     source: Path = typer.Argument(metavar="VIDEO", help="A video, an ELAN file, or a corpus: folder, .csv or .json."),
-    dictionary: Path = shared.DICTIONARY,
+    dictionary: Path | None = shared.DICTIONARY_OR_LEARNED,
+    no_lexicon: bool = shared.NO_LEXICON,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="What is said; of a corpus, a folder. Without it: beside the videos."
     ),
@@ -52,7 +53,7 @@ def annotate(
         request = SpotRequest(
             source=source, words=(), dictionary=dictionary, model=search.choice, subtitles=subtitles,
             subtitle_options=times.reading, vocabulary=vocabulary, explain=True, synonyms=synonyms,
-            calibration=search.calibration, options=times.on(search.options(progress, stride)),
+            calibration=search.calibration, options=times.on(search.options(progress, stride, lexicon=not no_lexicon)),
             outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite), failures=failures,
             jobs=jobs,
         )  # fmt: skip

@@ -64,10 +64,10 @@ STANDARD_OUTPUT = Path("-")
 
 _CLIPS = "Folder, CSV or manifest of dictionary clips"
 DICTIONARY = typer.Option(..., "--dictionary", "-d", help=f"{_CLIPS}.")
-OPTIONAL_DICTIONARY = typer.Option(None, "--dictionary", "-d", help=f"{_CLIPS}.")
 DICTIONARY_OR_LEARNED = typer.Option(
     None, "--dictionary", "-d", show_default=False, help=f"{_CLIPS} (default: the words that the model learned)."
 )
+NO_LEXICON = typer.Option(False, "--no-lexicon", help="Only the dictionary, none of the words that the model learned.")
 _MODEL = "A name of `signspot models list`, or a .safetensors file (default: landmark-v1, where landmarks can be had)."
 MODEL = typer.Option("", "--model", "-m", show_default=False, help=_MODEL)
 BACKEND = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16.")
@@ -166,12 +166,13 @@ class SearchOptions(ReadingOptions):
     box: str | None = BOX
     language: str = LANGUAGE
 
-    def options(self, bars: Bars, stride: int = 1) -> SpotOptions:
+    def options(self, bars: Bars, stride: int = 1, *, lexicon: bool = True) -> SpotOptions:
         return SpotOptions(
             threshold=self.threshold,
             least_presence=self.presence,
             false_alarms=_alarm_rate(self.false_alarms),
             language=self.language,
+            lexicon=lexicon,
             reading=self.reading(bars, box=self.box, stride=stride),
         )
 

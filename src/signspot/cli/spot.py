@@ -23,7 +23,8 @@ def spot(
     query: list[Path] | None = typer.Option(
         None, "--query", "-q", metavar="CLIP", help="A clip of a sign to look for; give it again for more of that sign."
     ),
-    dictionary: Path | None = shared.OPTIONAL_DICTIONARY,
+    dictionary: Path | None = shared.DICTIONARY_OR_LEARNED,
+    no_lexicon: bool = shared.NO_LEXICON,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Search a word only where these mention it (without words: all they mention)."
     ),
@@ -48,7 +49,7 @@ def spot(
             source=source, words=(*(words or ()), *(read_words(words_file) if words_file is not None else ())),
             queries=tuple(query or ()), calibration=search.calibration, dictionary=dictionary, model=search.choice,
             subtitles=subtitles, subtitle_options=times.reading, vocabulary=vocabulary,
-            options=match.on(times.on(search.options(progress, match.stride))),
+            options=match.on(times.on(search.options(progress, match.stride, lexicon=not no_lexicon))),
             outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite), failures=failures,
             jobs=jobs,
         )  # fmt: skip
