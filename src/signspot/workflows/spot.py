@@ -151,10 +151,10 @@ def _known_words(words: Sequence[str], dictionary: Dictionary, model: Model, opt
     if unknown:
         lexicon = model.name if any(entry.is_learned for entry in dictionary) else ""
         has_dictionary = not all(entry.is_learned for entry in dictionary)
-        error = UnknownWord.named(unknown, lexicon, has_dictionary=has_dictionary)
+        missing = UnknownWord.named(unknown, lexicon, has_dictionary=has_dictionary)
         if not wanted:
-            raise error
-        options.reading.notify(error.notice())
+            raise missing
+        options.reading.notify(missing.notice())
     return tuple(wanted)
 
 
