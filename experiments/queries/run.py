@@ -42,11 +42,12 @@ COUNTS, DRAWS, N_SIGNS = (2, 3, 5, 8), 20, 5
 SLOW = StitchOptions(speed=(1.0, 1.3), cut=(0.0, 0.1))  # signs cut from running signing are fast already
 VERDICT = (
     "Drawing every clip half way to the mean of its word (share 1) names more recordings than the best clip, in a "
-    "language the model never saw (+1.5 to +4 points from 2 to 8 clips; on its test clips, looked at only afterwards, "
-    "30.2 to 31.8%) and in its own. In passages of WLASL and sentences of aslearn, where words have unequal numbers of "
-    "clips, it is far better; in passages of Auslan it is no better (0.037 against 0.040). The mean alone is better still "
-    "in running signing of trained words, and worse at naming recordings. As rows of a lexicon, directions do better than "
-    "means in all three columns, but not on the scale of clips, beside which they can hardly win: a lexicon holds both."
+    "language the model never saw (+1.5 to +4 points from 2 to 8 clips; on its test clips, looked at only "
+    "afterwards, 30.2 to 31.8%) and in its own. In passages of WLASL and sentences of aslearn, where words have "
+    "unequal numbers of clips, it is far better; in passages of Auslan it is no better (0.037 against 0.040). The "
+    "mean alone is better still in running signing of trained words, and worse at naming recordings. As rows of a "
+    "lexicon, directions do better than means in all three columns, but not on the scale of clips, beside which "
+    "they can hardly win: a lexicon holds both."
 )
 Rule = Callable[[FloatArray], FloatArray]  # (n, d) clips of a word -> (m, d) what it is looked for by
 
