@@ -35,6 +35,7 @@ COMMANDS = (
     ("corpus", "check"),
     ("corpus", "import"),
     ("models", "list"),
+    ("models", "show"),
     ("models", "import"),
     ("models", "fetch"),
     ("store", "list"),

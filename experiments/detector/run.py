@@ -28,7 +28,7 @@ from signspot.embedding.detector_child import HANDS, HOLISTIC, hands_of, numbers
 from signspot.embedding.hands import MissingHands
 from signspot.embedding.model import LANDMARK_MODEL
 from signspot.embedding.zoo import load_model
-from signspot.evaluation.intervals import Interval, mean_interval
+from signspot.evaluation.measures import Interval, mean_interval
 from signspot.files.atomic import atomic_output, make_folder
 from signspot.media.reader import VideoReader
 

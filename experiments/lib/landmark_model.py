@@ -46,6 +46,8 @@ from signspot.world.simulation import World
 
 _SLOPE = 0.2  # of the head's activation
 _SHRINKAGE = 0.3  # how far the variance within words is taken to be the same in all directions
+_OF_ROWS = ("logits.", "prototypes")  # what a head holds of single words
+LEXICON_LANGUAGE = "ase"
 _FLOOR = 0.3  # of the mean variance within words: keeps the steadiest directions from being blown up
 
 
@@ -135,6 +137,45 @@ def _seen(trunk: LandmarkEncoder, batches: LandmarkBatches, n_batches: int) -> t
     shown = [batches.batch(number) for number in range(n_batches)]
     vectors = torch.cat([trunk(batch.windows).embedding for batch in shown])
     return vectors, torch.cat([batch.words for batch in shown])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LexiconNetworks:
+    """Networks whose head names and finds the signs it learned: what the file of a shipped model holds."""
+
+    trunk: LandmarkEncoder
+    head: Head  # `logits`: a direction for each row; `prototypes`: where the clips of each row lie
+    words: tuple[Word, ...]  # of the rows, sorted; a word of several variants has as many rows, one after the other
+
+    def save(self, path: Path, card: ModelCard) -> ModelCard:
+        """Write them; the card's settings and vocabulary become those of the rows."""
+        config = {**card.config, **describe(self.trunk, self.head), "language": LEXICON_LANGUAGE}
+        card = replace(card, config=config, vocabulary=tuple(self.words))
+        return save_checkpoint(path, state_of(self.trunk, self.head), card)
+
+
+def with_lexicon(
+    networks: LandmarkNetworks, vectors: Tensor, words: Sequence[Word], variants: Sequence[str]
+) -> LexiconNetworks:
+    """The same networks with a lexicon, from unit rows (n, d) of training clips that they embedded.
+
+    A row of the lexicon is a variant of a word. Its prototype is the mean of its clips (each the whole sign in one
+    window), on the scale of clips, to search videos by; its direction tells it from the other rows, to name a recording
+    by (experiments/queries says what each is good for). Where clips say nothing of variants, give "" for each.
+    """
+    rows = sorted(set(zip(words, variants, strict=True)))
+    number = {row: place for place, row in enumerate(rows)}
+    classes = torch.tensor([number[row] for row in zip(words, variants, strict=True)])
+    head = Head(replace(networks.head.config, classes=len(rows), prototypes=len(rows)))
+    shared = {name: tensor for name, tensor in networks.head.state_dict().items() if not name.startswith(_OF_ROWS)}
+    with torch.no_grad():
+        own = {
+            "logits.weight": word_directions(vectors, classes, len(rows)),
+            "logits.bias": torch.zeros(len(rows)),
+            "prototypes": F.normalize(_means(vectors.double(), classes), dim=1).float(),
+        }
+        head.load_state_dict({**shared, **own})
+    return LexiconNetworks(networks.trunk, head.eval(), tuple(word for word, _ in rows))
 
 
 # Real signing for the landmark model: wlasl300 and asl30 on bodies of standard size, and who is held out.

@@ -113,12 +113,20 @@ class UnknownWord(InputError):
     """The dictionary holds no entry for a word."""
 
     @classmethod
-    def named(cls, words: Mapping[str, tuple[str, ...]]) -> UnknownWord:
-        """Say which words are missing; for each, which of the dictionary's words look like it."""
+    def named(
+        cls, words: Mapping[str, tuple[str, ...]], lexicon: str = "", *, has_dictionary: bool = True
+    ) -> UnknownWord:
+        """Say which words are missing; for each, which others that the dictionary or the lexicon has look like it."""
         near = dict.fromkeys(alike for some in words.values() for alike in some)
-        fix = f"did you mean {', '.join(near)}?" if near else "`signspot dictionary check DIR --words` lists them"
         missing = "this word" if len(words) == 1 else "these words"
-        return cls(", ".join(words), f"the dictionary has no entry for {missing}", fix)
+        what, lists = f"the dictionary has no entry for {missing}", "dictionary check DIR --words"
+        if lexicon:
+            what = f"neither the dictionary nor {lexicon} has {missing}"
+            what = what if has_dictionary else f"{lexicon} has not learned {missing}, and there is no dictionary"
+            lists = f"models show {lexicon} --words"
+        return cls(
+            ", ".join(words), what, f"did you mean {', '.join(near)}?" if near else f"`signspot {lists}` lists them"
+        )
 
 
 class OutputExists(InputError):

@@ -9,7 +9,9 @@ from signspot.domain.recordings import Dictionary, Entry, Subtitle, Word
 from signspot.domain.results import Provenance
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, SimilarityTrack, WindowGrid
-from signspot.spotting.search import Query, Rule, attributed, best_only, compare, search
+from signspot.embedding.landmarks import LandmarkModel
+from signspot.embedding.pictures import ColourModel
+from signspot.spotting.search import Query, Rule, attributed, best_only, compare, drawn_together, search
 
 PROVENANCE = Provenance(media_sha256="0" * 64, model="m", fingerprint="f", dictionary="d")
 N_FRAMES = 215
@@ -91,3 +93,20 @@ def test_the_best_curve_has_the_name_of_the_entry_that_is_highest_anywhere() -> 
     assert best.entry_ids == ("a2",) and best.cosine.tolist() == np.array([[0.6], [0.9]], np.float32).tolist()
     alone = replace(compared, entries=entries[:1], cosine=cosine[:, :1])
     assert best_only(alone) is alone
+
+
+def test_clips_of_one_variant_are_drawn_half_way_to_their_mean_and_no_others() -> None:
+    """The rule of experiments/queries."""
+    rows = np.eye(4, dtype=np.float32)[:, None]
+    drawn = drawn_together(rows, ["a", "a", "b", None], 1.0)[:, 0]
+    middle = np.array([1, 1, 0, 0], np.float32) / np.sqrt(2)
+    expected = rows[0, 0] + middle
+    np.testing.assert_allclose(drawn[0], expected / np.linalg.norm(expected), atol=1e-6)
+    np.testing.assert_array_equal(drawn[2:], rows[2:, 0])
+    np.testing.assert_array_equal(drawn_together(rows, ["a"] * 4, 0.0), rows)
+    assert (LandmarkModel.towards_mean, ColourModel.towards_mean) == (1.0, 0.0)
+
+
+def test_a_clip_that_could_not_be_embedded_draws_no_other() -> None:
+    rows = np.array([[1, 0], [0, 0], [np.nan, 1]], np.float32)[:, None]
+    np.testing.assert_array_equal(drawn_together(rows, ["a"] * 3, 1.0), rows)

@@ -107,11 +107,13 @@ def test_a_finding_names_the_nearest_subtitle_that_mentions_it(
     assert found.provenance.subtitle == cues[1]
 
 
-def test_only_synonyms_that_the_dictionary_has_are_looked_for(dictionary: signspot.Dictionary) -> None:
+def test_only_synonyms_that_the_dictionary_has_are_looked_for(
+    dictionary: signspot.Dictionary, model: signspot.Model
+) -> None:
     cue = Subtitle(MillisSpan.of(0, 2000), "An old tree.")
     synonyms = Synonyms.of([(Word("tree"), Word("garden")), (Word("tree"), Word("oak"))])
     options = dataclasses.replace(TRUSTED, subtitles=(cue,), synonyms=synonyms)
-    assert _known_words([], dictionary, options) == ("garden", "tree")
+    assert _known_words([], dictionary, model, options) == ("garden", "tree")
 
 
 @pytest.mark.parametrize(("start_ms", "n_late"), [(5999, 0), (6000, 1)])

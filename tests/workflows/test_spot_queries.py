@@ -70,11 +70,12 @@ def test_a_clip_without_motion_is_said_to_have_none(tmp_path: Path) -> None:
     assert len(said) == 1 and "still.mp4: nothing moves" in str(said[0])
 
 
-def test_words_without_a_dictionary_and_nothing_at_all_are_refused(toy_world: ToyWorld) -> None:
-    with pytest.raises(InputError, match="name one with --dictionary, or clips"):
-        _wanted_signs(None, (), (), ALONE)
-    with pytest.raises(InputError, match="a word is looked up in a dictionary"):
-        _wanted_signs(None, (toy_world.broadcast,), ("apple",), ALONE)
+def test_words_without_a_dictionary_are_refused_by_a_model_that_knows_none(toy_world: ToyWorld) -> None:
+    options = SpotOptions(reading=ALONE)
+    with pytest.raises(InputError, match="colour: knows no words by itself: give --dictionary"):
+        spot(toy_world.broadcast, "apple", model=COLOUR, options=options)
+    with pytest.raises(InputError, match="dictionary: none given: give one, or do without --no-lexicon"):
+        spot(toy_world.broadcast, "apple", model=COLOUR, options=dataclasses.replace(options, lexicon=False))
 
 
 def test_a_list_of_words_may_have_remarks(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ NO_SIGN = 2  # wrong input: the recording shows no sign
 def lookup(
     recording: Path = typer.Argument(metavar="CLIP", help="A recording of one sign, up to 20 s."),
     dictionary: Path | None = shared.DICTIONARY_OR_LEARNED,
+    no_lexicon: bool = shared.NO_LEXICON,
     count: int = typer.Option(6, "--count", min=1, max=100, help="How many words to show."),
     threshold: float | None = shared.THRESHOLD,
     box: str | None = shared.BOX,
@@ -49,7 +50,8 @@ def lookup(
 ) -> None:
     """Name the words whose dictionary clips look most like a recording of one sign.
 
-    Without --dictionary, the words that the model learned are named: landmark-v1 knows 306 of American Sign Language.
+    Beside the words of the dictionary, those that the model learned are named: landmark-v1 knows 306 of American Sign
+    Language.
     The recording is trimmed to the sign, and is also compared mirrored, as left-handed people sign. Nothing of it is
     kept.
     """
@@ -60,7 +62,7 @@ def lookup(
         refuse_existing(sheet, overwrite=overwrite)
     with progress_bars() as progress:
         reading = how.reading(progress, box=box)
-        options = LookupOptions(count=count, threshold=threshold, reading=reading)
+        options = LookupOptions(count=count, threshold=threshold, lexicon=not no_lexicon, reading=reading)
         request = LookupRequest(recording=recording, dictionary=dictionary, model=how.choice, options=options)
         found = lookup_file(request)
         drawn = (sheet is not None and not found.faults) and write_lookup_sheet(

@@ -1,4 +1,4 @@
-"""`signspot models`: list, import and fetch.
+"""`signspot models`: list, show, import and fetch.
 
 `signspot calibrate`: measure how probable findings of a model are, so that `spot` and `annotate` can say so.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -15,12 +16,12 @@ from signspot.cli import options as shared
 from signspot.cli.console import print_json, print_table, progress_bars, warn
 from signspot.cli.options import StoreOptions, WindowOptions, give_json, grouped, say
 from signspot.embedding.zoo import ModelChoice, models_folder
-from signspot.errors import EnvironmentProblem, one_line
+from signspot.errors import EnvironmentProblem, InputError, one_line
 from signspot.workflows.calibrate import RATES, CalibrateRequest, CalibrationReport, calibrate_file
 from signspot.workflows.spot import SpotOptions
 
 if TYPE_CHECKING:
-    from signspot.embedding.zoo import ImportedModel
+    from signspot.embedding.zoo import ImportedModel, ModelFacts
 
 
 app = typer.Typer(help="Work with models.", no_args_is_help=True, rich_markup_mode=None)
@@ -47,6 +48,49 @@ def _list_command(json_target: Path | None = _JSON) -> None:
         return
     rows = ((model.name, "here" if model.is_here else "to fetch", model.what) for model in models)
     print_table(("model", "", "what it is"), rows)
+
+
+@app.command("show")
+def show_command(
+    name: str = typer.Argument(metavar="NAME", help="A name of `signspot models list`, or a .safetensors file."),
+    words: bool = typer.Option(False, "--words", help="List the words that it knows without a dictionary."),
+    like: str = typer.Option("", "--like", metavar="TEXT", help="Only words that begin with this, or hold it."),
+    json_target: Path | None = _JSON,
+) -> None:
+    """Say what a model learned from, under which licence, and which words it knows without a dictionary."""
+    from signspot.embedding.zoo import show_model
+
+    facts = show_model(name)
+    listed = facts.words_like(like) if words or like else {}
+    if (words or like) and not listed:
+        what = f"knows no word like {like!r}" if facts.words else "knows no words by itself"
+        raise InputError(facts.name, what, "`signspot models list` shows the others")
+    if json_target is not None:
+        known = [{"word": word, "variants": n} for word, n in listed.items()]
+        print_json(facts.record | ({"words": known} if listed else {}))
+    elif listed:
+        for word, n in listed.items():
+            typer.echo(one_line(word if n == 1 else f"{word} ({n} variants)"))
+    else:
+        print_table(("", ""), _facts(facts))
+
+
+def _facts(facts: ModelFacts) -> Iterator[tuple[str, str]]:
+    card = facts.card
+    yield "model", facts.name
+    yield "file", "built in" if facts.path is None else str(facts.path)
+    if card is not None:
+        yield "network", card.architecture
+        yield "learned from", card.training_data or "not stated"
+        yield "licence", card.licence or "not stated"
+        yield "made by", card.created_from or "not stated"
+    yield "vectors", f"{facts.dim} numbers, fingerprint {facts.fingerprint[:16]}"
+    yield "threshold", f"cosine {facts.threshold:.2f}"
+    yield "calibration", facts.calibration or "none (`signspot calibrate` makes one)"
+    n_forms = sum(facts.words.values())
+    forms = f", {n_forms} signs" if n_forms > len(facts.words) else ""
+    known = f"{len(facts.words)}{forms} ({facts.language}); --words lists them"
+    yield "words", known if facts.words else "none: it needs a dictionary"
 
 
 @app.command("import")

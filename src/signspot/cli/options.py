@@ -62,10 +62,10 @@ STANDARD_OUTPUT = Path("-")
 
 _CLIPS = "Folder, CSV or manifest of dictionary clips"
 DICTIONARY = typer.Option(..., "--dictionary", "-d", help=f"{_CLIPS}.")
-OPTIONAL_DICTIONARY = typer.Option(None, "--dictionary", "-d", help=f"{_CLIPS}.")
 DICTIONARY_OR_LEARNED = typer.Option(
     None, "--dictionary", "-d", show_default=False, help=f"{_CLIPS} (default: the words that the model learned)."
 )
+NO_LEXICON = typer.Option(False, "--no-lexicon", help="Only the dictionary, none of the words that the model learned.")
 _MODEL = "A name of `signspot models list`, or a .safetensors file (default: landmark-v1, where landmarks can be had)."
 MODEL = typer.Option("", "--model", "-m", show_default=False, help=_MODEL)
 BACKEND = typer.Option("auto", "--backend", help="auto, torch, openvino or openvino-bf16.")
@@ -174,13 +174,14 @@ class SearchOptions(ReadingOptions):
     box: str | None = BOX
     language: str = LANGUAGE
 
-    def options(self, bars: Bars, windows: WindowOptions | None = None) -> SpotOptions:
+    def options(self, bars: Bars, windows: WindowOptions | None = None, *, lexicon: bool = True) -> SpotOptions:
         reading = self.reading(bars, box=self.box)
         return SpotOptions(
             threshold=self.threshold,
             least_presence=self.presence,
             false_alarms=_alarm_rate(self.false_alarms),
             language=self.language,
+            lexicon=lexicon,
             reading=reading if windows is None else windows.on(reading),
         )
 

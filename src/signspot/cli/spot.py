@@ -216,7 +216,8 @@ def spot(
     query: list[Path] | None = typer.Option(
         None, "--query", "-q", metavar="CLIP", help="A clip of a sign to look for; give it again for more of that sign."
     ),
-    dictionary: Path | None = shared.OPTIONAL_DICTIONARY,
+    dictionary: Path | None = shared.DICTIONARY_OR_LEARNED,
+    no_lexicon: bool = shared.NO_LEXICON,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="Search a word only where these mention it (without words: all they mention)."
     ),
@@ -242,7 +243,7 @@ def spot(
             source=source, words=(*(words or ()), *(read_words(words_file) if words_file is not None else ())),
             queries=tuple(query or ()), calibration=search.calibration, dictionary=dictionary, model=search.choice,
             subtitles=subtitles, subtitle_options=times.reading, vocabulary=vocabulary,
-            options=match.on(times.on(search.options(progress, windows))),
+            options=match.on(times.on(search.options(progress, windows, lexicon=not no_lexicon))),
             outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite), failures=failures,
             jobs=jobs,
         )  # fmt: skip
@@ -291,7 +292,8 @@ _NAMED = 12  # words
 @grouped
 def annotate(
     source: Path = typer.Argument(metavar="VIDEO", help="A video, an ELAN file, or a corpus: folder, .csv or .json."),
-    dictionary: Path = shared.DICTIONARY,
+    dictionary: Path | None = shared.DICTIONARY_OR_LEARNED,
+    no_lexicon: bool = shared.NO_LEXICON,
     subtitles: Path | None = typer.Option(
         None, "--subtitles", "-s", help="What is said; of a corpus, a folder. Without it: beside the videos."
     ),
@@ -316,7 +318,7 @@ def annotate(
         request = SpotRequest(
             source=source, words=(), dictionary=dictionary, model=search.choice, subtitles=subtitles,
             subtitle_options=times.reading, vocabulary=vocabulary, explain=True, synonyms=synonyms,
-            calibration=search.calibration, options=times.on(search.options(progress, windows)),
+            calibration=search.calibration, options=times.on(search.options(progress, windows, lexicon=not no_lexicon)),
             outputs=Outputs(files.asked_for(None if to_screen else json_target), overwrite), failures=failures,
             jobs=jobs,
         )  # fmt: skip

@@ -250,6 +250,11 @@ class Entry:
         if self.kept is not None and not 0 <= self.kept.start < self.kept.stop:
             raise ValueError(f"{self.entry_id}: no frames from {self.kept.start} to {self.kept.stop}")
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether it is one of a model's own: neither a clip nor a stored vector is at hand."""
+        return self.video is None and self.features is None
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:

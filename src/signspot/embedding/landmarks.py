@@ -32,6 +32,7 @@ from signspot.embedding.model import (
     FEWEST_FRAMES,
     LONGEST_SECONDS,
     NO_MOTION,
+    Lexicon,
     Reading,
     RecordedSign,
     VideoTrack,
@@ -480,12 +481,17 @@ _LONG_SECONDS = 4.0  # in 95 of 100 clips of single signs (WLASL) no hand is rai
 class LandmarkModel:
     """A model that sees landmarks of body and hands."""
 
+    towards_mean = 1.0  # chosen in experiments/queries
+
     def __init__(self, network: LandmarkEmbedder) -> None:
         self.network = network
         self.name, self.fingerprint, self.dim = network.name, network.fingerprint, network.dim
         self.threshold, self.backend = network.threshold, network.backend
         self.word_vectors = network.word_directions
         self.words = network.words if len(self.word_vectors) else ()
+        rows = network.word_prototypes, self.word_vectors
+        self.lexicon = Lexicon.of(self.name, self.words, network.language, *rows)
+        self._places = {entry.entry_id: place for place, entry in enumerate(self.lexicon.entries)}
 
     def track(self, episode: Episode, reading: Reading, near: FloatArray | None = None) -> VideoTrack:
         """Windows of several lengths around every frame; looking closely costs next to nothing, so all are exact."""
@@ -493,7 +499,12 @@ class LandmarkModel:
         return _read_track(episode, RateRows(self.network, Rates(stride=reading.stride)), reading)
 
     def entry(self, entry: Entry, reading: Reading, views: Views = Views()) -> FloatArray:
-        """One window over the sign, as it is and, if asked for, mirrored; every speed is looked for in the video."""
+        """One window over the sign, as it is and, if asked for, mirrored; every speed is looked for in the video.
+
+        Of an entry of its lexicon, the prototype, which has no mirror image.
+        """
+        if entry.is_learned and entry.entry_id in self._places:
+            return np.repeat(self.lexicon.prototypes[[self._places[entry.entry_id]]], 1 + views.mirror, axis=0)
         return self.network.embed(_entry_windows(entry, reading))[: 1 + views.mirror]
 
     def entries_name(self, reading: Reading, views: Views = Views()) -> str:

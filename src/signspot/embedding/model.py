@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
+
+import numpy as np
 
 from signspot.domain.recordings import Entry, Episode, SignerBox, Word
 from signspot.domain.results import Provenance
@@ -100,6 +104,44 @@ class RecordedSign:
     doubts: tuple[str, ...] = ()  # why what is found may be wrong
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Lexicon:
+    """The signs that a model knows by itself, as entries of a dictionary that has no clips."""
+
+    entries: tuple[Entry, ...]  # one for each form of a word's sign
+    prototypes: FloatArray  # (n_entries, d) unit rows: to find the signs in videos, beside clips or instead of them
+    directions: FloatArray  # (n_entries, d) unit rows: to tell which of these words a recording of one sign shows
+
+    @classmethod
+    def of(
+        cls, model: str, words: Sequence[Word], language: str, prototypes: FloatArray, directions: FloatArray
+    ) -> Lexicon:
+        """Words by their rows: one that has several rows has as many variants, numbered from 1."""
+        n_rows, seen, entries = Counter(words), Counter[Word](), []
+        for word in words:
+            seen[word] += 1
+            variant = str(seen[word]) if n_rows[word] > 1 else ""
+            name = f"{model}: {word} {variant}".rstrip()
+            entries.append(Entry(entry_id=name, word=word, variant=variant, language=language))
+        return cls(tuple(entries), prototypes, directions)
+
+    @classmethod
+    def empty(cls, dim: int) -> Lexicon:
+        nothing = np.zeros((0, dim), np.float32)
+        return cls((), nothing, nothing)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def n_words(self) -> int:
+        return len({entry.word for entry in self.entries})
+
+    @property
+    def language(self) -> str:
+        return self.entries[0].language if self.entries else ""
+
+
 class Embeds(Protocol):
     """Turns videos and dictionary clips into vectors: a model, or its trunk alone."""
 
@@ -137,11 +179,19 @@ class Model(Embeds, Protocol):
 
     @property
     def words(self) -> tuple[Word, ...]:
-        """The words it can name without a dictionary."""
+        """The words it can name without a dictionary; one of several forms is named as often."""
 
     @property
     def word_vectors(self) -> FloatArray:
         """(n_words, d) unit rows: the directions of `words`."""
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """The same words as entries, which `entry` knows the vectors of."""
+
+    @property
+    def towards_mean(self) -> float:
+        """How many times the mean of a variant's clips is added to each of them in a search; 0: they stay."""
 
     def track(self, episode: Episode, reading: Reading, near: FloatArray | None = None) -> VideoTrack:
         """As in `Embeds`; with `near` (n, d), it may look closely only where one of these queries may be signed."""

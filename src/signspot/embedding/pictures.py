@@ -23,6 +23,7 @@ from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Fram
 from signspot.embedding.model import (
     COLOUR_MODEL,
     LONGEST_SECONDS,
+    Lexicon,
     Reading,
     RecordedSign,
     VideoTrack,
@@ -88,12 +89,14 @@ class PictureModel:
     """A model that sees pictures."""
 
     words: tuple[Word, ...] = ()
+    towards_mean = 0.0
 
     def __init__(self, network: ClipNetwork) -> None:
         self.network = network
         self.name, self.fingerprint, self.dim = network.name, network.fingerprint, network.dim
         self.threshold, self.backend = network.threshold, network.backend
         self.word_vectors = np.zeros((0, network.dim), np.float32)
+        self.lexicon = Lexicon.empty(network.dim)
 
     def track(self, episode: Episode, reading: Reading, near: FloatArray | None = None) -> VideoTrack:
         """Vectors of the trunk are kept: another head over the same trunk then costs seconds."""

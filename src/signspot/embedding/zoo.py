@@ -12,9 +12,10 @@ import itertools
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,9 +45,9 @@ from signspot.files.download import BASE_URL, DOWNLOADS, fetch
 from signspot.formats.pose import POSE_SUFFIX, landmarks_beside
 from signspot.media.reader import shared_decoding
 from signspot.media.video import media_sha256
-from signspot.models.checkpoints import ImportOptions, ImportReport, import_checkpoint
+from signspot.models.checkpoints import ImportOptions, ImportReport, ModelCard, import_checkpoint, read_card
 from signspot.spotting.friends import Gallery
-from signspot.spotting.search import Query
+from signspot.spotting.search import Query, drawn_together
 from signspot.stores.calibration import CALIBRATION_SUFFIX, check_fingerprint, read_calibration
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import EntryKey, FeatureStore, default_store_folder
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 
 
 LEFT_OUT = "left out of the dictionary"
+_NEEDS_DICTIONARY = f"give --dictionary, or use {LANDMARK_MODEL} (pip install 'signspot[pose]', or .pose files)"
 _SAVED_EVERY = 200  # entries: a run that is stopped loses no more
 
 
@@ -83,6 +85,34 @@ def opened_dictionary(path: Path, reading: Reading) -> Dictionary:
     source = read_dictionary(path)
     notify_left_out(source.problems, reading.notify, LEFT_OUT)
     return source.dictionary
+
+
+def with_lexicon(dictionary: Dictionary | None, model: Model) -> Dictionary:
+    """A dictionary with the signs that a model knows by itself behind its own entries.
+
+    They are added under the words that the dictionary lacks and, as further variants, under those that it shows in the
+    language the model learned. A dictionary that says it shows other languages only is left as it is.
+    """
+    lexicon, own = model.lexicon, Dictionary.of(model.name, ()) if dictionary is None else dictionary
+    if not len(lexicon) and not len(own):
+        raise InputError(model.name, "knows no words by itself", _NEEDS_DICTIONARY)
+    shown = {word: {_plain(entry.language) for entry in entries} for word, entries in own.by_word.items()}
+    stated = set[str]().union(*shown.values()) - {""}
+    if stated and lexicon.language not in stated:
+        return own
+    taken = {entry.entry_id for entry in own}
+    added = [
+        entry
+        for entry in lexicon.entries
+        if entry.entry_id not in taken and lexicon.language in shown.get(entry.word, {lexicon.language})
+    ]
+    return Dictionary.of(own.name, (*own, *added), own.folder)
+
+
+def _plain(language: str) -> str:
+    """One code for each way to write it: sgn-ase and ASL are ase."""
+    code = language.lower().removeprefix("sgn-")
+    return {"asl": "ase", "us": "ase"}.get(code, code)
 
 
 def embed_entries(
@@ -121,7 +151,8 @@ def embed_query(
         if not own:
             why = next((str(error) for entry, error in made.failures if entry.word == word), "")
             raise DictionaryError(word, "none of its clips can be used", why)
-        rows = made.vectors[own]
+        variants = [None if made.entries[place].is_learned else made.entries[place].variant for place in own]
+        rows = drawn_together(made.vectors[own], variants, model.towards_mean)
         shown = tuple(made.entries[place] for place in own for _ in range(rows.shape[1]))
         found.append(EntryVectors(word, shown, rows.reshape(-1, rows.shape[2]), model.fingerprint))
     n_views = made.vectors.shape[1]
@@ -131,13 +162,15 @@ def embed_query(
     return Query(tuple(found), dictionary, n_views)
 
 
-def embed_gallery(dictionary: Dictionary, model: Model, reading: Reading) -> Gallery:
+def embed_gallery(dictionary: Dictionary, model: Model, reading: Reading, towards_mean: float = 0.0) -> Gallery:
+    """The vectors of all entries, each with the mean of its word's and variant's added `towards_mean` times."""
     made = embed_entries(tuple(dictionary), model, reading)
     if not made.entries:
         why = next((f"{LEFT_OUT}: {error}" for _, error in made.failures), "")
         raise DictionaryError(dictionary.name, "none of its clips can be read", why)
     made.notify(reading)
-    return Gallery(made.entries, made.vectors[:, 0])
+    groups = [None if entry.is_learned else (entry.word, entry.variant) for entry in made.entries]
+    return Gallery(made.entries, drawn_together(made.vectors[:, :1], groups, towards_mean)[:, 0])
 
 
 class _KeptVectors:
@@ -472,6 +505,51 @@ def list_models(folder: Path | None) -> tuple[_KnownModel, ...]:
         if name not in names:
             there.append(_KnownModel(name, f"{download.what}{size}", is_here=False))
     return (*here, *there)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What can be said of a model: from its card, and from the model itself."""
+
+    name: str
+    path: Path | None  # None: built in
+    card: ModelCard | None
+    dim: int
+    threshold: float
+    fingerprint: str
+    calibration: str  # what it was fitted on; "": there is none
+    words: dict[str, int]  # that it knows by itself, sorted, and how many forms of each
+    language: str  # of these
+
+    @property
+    def record(self) -> dict[str, object]:
+        card = {} if self.card is None else asdict(self.card)
+        card.pop("vocabulary", None)
+        return card | {
+            "name": self.name, "path": None if self.path is None else str(self.path), "dim": self.dim,
+            "threshold": self.threshold, "fingerprint": self.fingerprint, "calibration": self.calibration or None,
+            "n_words": len(self.words), "n_forms": sum(self.words.values()), "language": self.language,
+        }  # fmt: skip
+
+    def words_like(self, text: str) -> dict[str, int]:
+        """The words that begin so and, behind them, those that hold it; all for no text."""
+        wanted = text.strip().lower().replace(" ", "-")
+        found = [word for word in self.words if wanted in word]
+        return {word: self.words[word] for word in sorted(found, key=lambda word: not word.startswith(wanted))}
+
+
+def show_model(name: str) -> ModelFacts:
+    """The facts about one model on this computer."""
+    model = load_model(name)
+    path: Path | None = None
+    with suppress(SignspotError):  # a built-in model has no file
+        path = model_path(name)
+    calibration = calibration_for(model, None, name)
+    words = Counter(str(entry.word) for entry in model.lexicon.entries)
+    return ModelFacts(
+        model.name, path, None if path is None else read_card(path), model.dim, model.threshold, model.fingerprint,
+        "" if calibration is None else calibration.fitted_on, dict(sorted(words.items())), model.lexicon.language,
+    )  # fmt: skip
 
 
 def import_model(source: Path, folder: Path, name: str, options: ImportOptions = ImportOptions()) -> ImportedModel:

@@ -54,7 +54,7 @@ class ModelCard:
     architecture: str  # i3d, i3d+mlp, s3d+mlp, landmark+mlp, ..., or what the one who saved it calls it
     config: Mapping[str, Setting] = field(default_factory=dict)  # of the networks
     preprocessing: Mapping[str, Setting] = field(default_factory=dict)
-    vocabulary: tuple[str, ...] = ()  # the words of the classifier, in its order
+    vocabulary: tuple[str, ...] = ()  # the words of the rows of classifier and lexicon; one for each form of its sign
     training_data: str = ""
     licence: str = ""
     created_from: str = ""  # a file and its sha256, or the run that made it
@@ -367,8 +367,11 @@ def _refuse_wrong_suffix(path: Path) -> None:
         raise InputError(path, "a model is written to a .safetensors file", f"name it {path.stem}.safetensors")
 
 
+_COUNTS = ("classes", "prototypes")  # ends of the settings that count rows of words
+
+
 def _refuse_wrong_vocabulary(path: Path, card: ModelCard) -> None:
-    counts = [str(value) for key, value in card.config.items() if key.endswith("classes") and value is not None]
+    counts = [str(value) for key, value in card.config.items() if key.endswith(_COUNTS) and value is not None]
     if card.vocabulary and counts and str(len(card.vocabulary)) not in counts:
         given = f"{len(card.vocabulary)} words given for a classifier of {' and '.join(counts)}"
         raise InputError(path, given, "give the vocabulary it was trained with")

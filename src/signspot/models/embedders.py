@@ -67,12 +67,12 @@ class _StagedModel:
 
 
 def _fingerprint_of(networks: Mapping[str, nn.Module], how: Mapping[str, object]) -> str:
-    """A checksum of all that the vectors depend on: not of classifiers and counters."""
+    """A checksum of all that the vectors depend on: not of classifiers, lexicons and counters."""
     weights = {
         f"{part}.{name}": tensor
         for part, network in networks.items()
         for name, tensor in network.state_dict().items()
-        if not name.startswith("logits.") and not name.endswith("num_batches_tracked")
+        if not name.startswith(("logits.", "prototypes")) and not name.endswith("num_batches_tracked")
     }
     described = {
         "weights": weights_sha256(weights),
@@ -238,6 +238,7 @@ def _described(shape: FrameShape) -> dict[str, object]:
 # A model that sees landmarks instead of pictures: windows of 16 frames of 258 numbers in, unit vectors out.
 
 _ROWS_AT_ONCE = 256
+_LEARNED_LANGUAGE = "ase"  # of the words of models whose cards do not say: all so far learned American Sign Language
 
 
 class LandmarkEmbedder(_StagedModel):
@@ -253,9 +254,11 @@ class LandmarkEmbedder(_StagedModel):
         name: str,
         threshold: float = 0.0,
         words: Sequence[Word] = (),
+        language: str = "",
     ) -> None:
         self.name, self.threshold = name, threshold
-        self.words = tuple(words)  # that it learned to name, in the order of its classifier
+        self.words = tuple(words)  # of the rows of its classifier and lexicon; one of several forms has several rows
+        self.language = language  # that it learned these in
         self._trunk = copy.deepcopy(trunk).eval()
         super().__init__(self._trunk, copy.deepcopy(head).eval() if head is not None else None, {"sees": "landmarks"})
 
@@ -268,6 +271,14 @@ class LandmarkEmbedder(_StagedModel):
         if self._head is None or self._head.logits is None or self._head.logits.out_features != len(self.words):
             return np.zeros((0, self.dim), np.float32)
         return np.asarray(unit_rows(self._head.logits.weight.detach()).numpy())
+
+    @property
+    def word_prototypes(self) -> FloatArray:
+        """(n_words, dim) unit rows to search videos by: like clips of its own words; their directions in old files."""
+        rows = None if self._head is None else self._head.prototypes
+        if rows is None or len(rows) != len(self.words):
+            return self.word_directions
+        return np.asarray(unit_rows(rows).numpy())
 
     def trunk_vectors(self, clips: npt.NDArray[np.uint8] | FloatArray) -> FloatArray:
         """(n, 16, 258), zeros where nothing was detected -> (n, trunk dim) float32."""
@@ -286,4 +297,5 @@ def landmark_embedder_from_checkpoint(source: Path | Checkpoint, where: str = ""
         if not isinstance(trunk, LandmarkEncoder):
             raise ValueError("it sees pictures, not landmarks")
         threshold, words = float(card.config.get("threshold") or 0.0), tuple(map(Word, card.vocabulary))
-        return LandmarkEmbedder(trunk, head, name=card.name, threshold=threshold, words=words)
+        language = str(card.config.get("language") or _LEARNED_LANGUAGE)
+        return LandmarkEmbedder(trunk, head, name=card.name, threshold=threshold, words=words, language=language)

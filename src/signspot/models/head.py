@@ -6,7 +6,7 @@ becomes `res.<domain>.0.weight`, and the same for `adaptor`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import torch
@@ -27,12 +27,16 @@ class HeadConfig:
     activation_after_last: Literal["paper", "released"] = "paper"
     classes: int | None = None  # adds a classifier (1064 in the released head)
     domains: int = 1  # 2: own layers for continuous (0) and dictionary (1) clips (Paper App. B.3); shared classifier
+    # Adds a lexicon of so many rows. Not in `repr`, which fingerprints are made of: it changes no vector.
+    prototypes: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if min(self.input_dim, self.hidden_dim, self.embedding_dim, self.domains) < 1:
             raise ValueError(f"a head without numbers or domains: {self}")
         if self.classes is not None and self.classes < 1:
             raise ValueError(f"a classifier of {self.classes} classes")
+        if self.prototypes is not None and self.prototypes < 1:
+            raise ValueError(f"a lexicon of {self.prototypes} rows")
         if self.activation_after_last not in ("paper", "released"):
             raise ValueError(f"activation_after_last is 'paper' or 'released', not {self.activation_after_last!r}")
 
@@ -60,6 +64,9 @@ class Head(nn.Module):
         ]
         self.res, self.adaptor = _per_domain(residuals), _per_domain(adaptors)
         self.logits = None if config.classes is None else nn.Linear(config.embedding_dim, config.classes)
+        # (rows, embedding_dim): where the signs of known words lie, in the order of the card's vocabulary.
+        self.prototypes: Tensor | None
+        self.register_buffer("prototypes", None if not config.prototypes else torch.zeros(config.prototypes, out))
 
     def forward(self, vectors: Tensor, domain: int = 0) -> HeadOutput:
         """Embed vectors (B, input_dim), all of one domain."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from signspot.domain.tracks import (
     Vectors,
     lengths_of,
     rates_of,
+    unit,
 )
 from signspot.evaluation.calibration import Calibration
 from signspot.spotting.peaks import Refinement, limited_to, peaking_inside, spottings_of
@@ -232,3 +233,23 @@ def _unit_rows(vectors: Vectors) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
     length = np.linalg.norm(rows, axis=1)
     usable: npt.NDArray[np.bool_] = finite & (length > _SHORTEST)
     return (rows / np.where(usable, length, 1)[:, None] * usable[:, None]).astype(np.float32), usable
+
+
+# What a sign is looked for by, where several clips show it (experiments/queries).
+
+
+def drawn_together(rows: FloatArray, groups: Sequence[Hashable | None], share: float) -> FloatArray:
+    """Rows (n, n_views, d) of length 1, each drawn towards the mean of its group, view by view; None has no group.
+
+    The mean leaves out what one person's clip has by chance, each clip says what the mean blurs: in between is better
+    than either. A `share` of 0 leaves the clips, a large one brings all to their mean.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for place, group in enumerate(groups):
+        if group is not None and np.isfinite(rows[place]).all() and rows[place].any():
+            places.setdefault(group, []).append(place)
+    drawn = rows.astype(np.float32)
+    for some in places.values():
+        if share and len(some) > 1:
+            drawn[some] = unit(drawn[some] + share * unit(drawn[some].mean(axis=0)))
+    return drawn

@@ -30,7 +30,7 @@ from signspot.spotting.search import Query
 from signspot.stores.spottings import answer_record
 from signspot.text.subtitles import read_subtitles
 from signspot.text.words import find_words, words_beside
-from signspot.workflows.spot import SpotOptions, prepare, spot_prepared
+from signspot.workflows.spot import SpotOptions, opened_search, prepare, spot_prepared
 
 _MOST_PLACES = 6  # candidates of a mention: the best few
 _SURE = 1 - 1e-9
@@ -120,11 +120,15 @@ def annotate(
     video: Path | str,
     *,
     subtitles: Path | str | Sequence[Subtitle],
-    dictionary: Dictionary,
-    model: Model,
+    dictionary: Dictionary | None = None,
+    model: Model | None = None,
     options: SpotOptions = SpotOptions(),
 ) -> Annotated:
-    """Find where the words of the subtitles are signed, consistently."""
+    """Find where the words of the subtitles are signed, consistently.
+
+    Without a dictionary, or for words that it lacks, the signs that the model learned are looked for. Without a model,
+    the one that can see all recordings is used.
+    """
     warnings: tuple[str, ...] = ()
     if isinstance(subtitles, Path | str):
         read = read_subtitles(Path(subtitles))
@@ -132,6 +136,7 @@ def annotate(
     reading, noticed = options.reading.collecting()
     options = dataclasses.replace(options, subtitles=tuple(subtitles), reading=reading)
     path = Path(video)
+    model, dictionary, options = opened_search(path, dictionary, model, options)
     query = prepare((), dictionary, model, options)
     found = annotate_prepared(Episode(video_id=path.stem, video=path), query, model, options)
     answer = dataclasses.replace(found.answer, warnings=(*map(str, noticed), *warnings, *found.answer.warnings))

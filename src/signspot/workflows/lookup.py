@@ -13,7 +13,7 @@ from pathlib import Path
 from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.tracks import Pixels
 from signspot.embedding.model import LANDMARK_MODEL, Model, Reading
-from signspot.embedding.zoo import ModelChoice, embed_gallery, open_model, opened_dictionary
+from signspot.embedding.zoo import ModelChoice, embed_gallery, open_model, opened_dictionary, with_lexicon
 from signspot.errors import InputError, Notice
 from signspot.figures.sheets import Pair, SheetRow, contact_sheet, jpeg_strip, paired_sheet
 from signspot.files.atomic import new_folder
@@ -37,6 +37,7 @@ class LookupOptions:
 
     count: int = 6  # words
     threshold: float | None = None  # least cosine of a possible word; None: the model's own
+    lexicon: bool = True  # also name words that the dictionary lacks and the model learned
     reading: Reading = Reading()  # its box is that of the recording; its store keeps dictionary clips only
 
 
@@ -61,31 +62,36 @@ def lookup(
     recording: Path | str,
     *,
     dictionary: Dictionary | None = None,
-    model: Model,
+    model: Model | None = None,
     options: LookupOptions = LookupOptions(),
 ) -> Lookup:
     """Name the words whose dictionary clips look most like a recording of one sign, or say why none does.
 
-    Without a dictionary, the words that the model learned are named.
+    The words that the model learned are named, too, where the dictionary lacks them, or where there is none. Without a
+    model, the one that can see all recordings is used.
     """
     reading, said = options.reading.collecting()
+    if model is None:
+        opened = open_model(ModelChoice(), (Path(recording), *(entry.video for entry in dictionary or ())), reading)
+        model, reading = opened.model, opened.reading
     options = replace(options, reading=reading)
     if dictionary is None:
+        if not options.lexicon:
+            raise InputError("dictionary", "none given", "give one, or do without --no-lexicon")
         gallery = learned_words(model, reading)
         # Recordings are compared with directions of words here, not with clips.
         options = options if options.threshold is not None else replace(options, threshold=LEARNED_LEVEL)
     else:
-        gallery = embed_gallery(dictionary, model, reading)
+        all_known = with_lexicon(dictionary, model) if options.lexicon else dictionary
+        gallery = embed_gallery(all_known, model, reading, model.towards_mean)
     return replace(look_up(Path(recording), model, gallery, options), warnings=tuple(map(str, said)))
 
 
 def learned_words(model: Model, reading: Reading) -> Gallery:
-    if model.words:
-        entries = tuple(Entry(entry_id=f"learned by {model.name}", word=word) for word in model.words)
-        reading.notify(Notice("no dictionary", f"only the {len(entries)} words that {model.name} learned can be named"))
-        return Gallery(entries, model.word_vectors)
-    fix = "give --dictionary, or use landmark-v1 (pip install 'signspot[pose]', or .pose files)"
-    raise InputError(model.name, "knows no words by itself", fix)
+    known = with_lexicon(None, model)
+    n_words = len(known.by_word)
+    reading.notify(Notice("no dictionary", f"only the {n_words} words that {model.name} learned can be named"))
+    return Gallery(model.lexicon.entries, model.lexicon.directions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from signspot.domain.recordings import (
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import FRAME_MS
 from signspot.embedding.model import Model, Reading, VideoTrack, Views
-from signspot.embedding.zoo import embed_query
-from signspot.errors import InputError, UnknownWord
+from signspot.embedding.zoo import ModelChoice, embed_query, open_model, with_lexicon
+from signspot.errors import InputError, Notice, UnknownWord
 from signspot.evaluation.calibration import Calibration
 from signspot.files.intake import bounded_lines, open_text
 from signspot.spotting.search import Query, Rule, search
@@ -30,6 +30,7 @@ from signspot.stores.calibration import check_fingerprint
 from signspot.text.words import find_words
 
 _WORDS_WANTED = "name the words to look for, or a file of them with --words, or give --subtitles to take theirs"
+_NAMED = 12  # words of a notice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class SpotOptions:
     calibration: Calibration | None = None  # gives probabilities; None: cosines only
     least_presence: float | None = None  # lowest probability that counts as found; None: a half, if calibrated
     false_alarms: float | None = None  # or as many as give this many false alarms per word and hour
+    lexicon: bool = True  # also look for the signs that the model knows by itself
     reading: Reading = Reading()
 
     def __post_init__(self) -> None:
@@ -84,29 +86,55 @@ def spot(
     video: Path | str,
     words: Sequence[str] | str,
     *,
-    dictionary: Dictionary,
-    model: Model,
+    dictionary: Dictionary | None = None,
+    model: Model | None = None,
     options: SpotOptions = SpotOptions(),
 ) -> VideoAnswer:
     """Say whether and where each word is signed in a video, and which dictionary entry it matches best.
 
-    Without words, `options.subtitles` must be given: every dictionary word they mention is looked for.
+    Without a dictionary, or for words that it lacks, the signs that the model learned are looked for. Without a model,
+    the one that can see all recordings is used. Without words, `options.subtitles` must be given: every known word they
+    mention is looked for.
     """
     reading, said = options.reading.collecting()
-    options = replace(options, reading=reading)
-    query = prepare([words] if isinstance(words, str) else words, dictionary, model, options)
     path = Path(video)
+    model, dictionary, options = opened_search(path, dictionary, model, replace(options, reading=reading))
+    query = prepare([words] if isinstance(words, str) else words, dictionary, model, options)
     answer = spot_prepared(Episode(video_id=path.stem, video=path), query, model, options)
     return replace(answer, warnings=(*map(str, said), *answer.warnings))
 
 
+def opened_search(
+    video: Path, dictionary: Dictionary | None, model: Model | None, options: SpotOptions
+) -> tuple[Model, Dictionary, SpotOptions]:
+    """What a search needs, where some of it is not given: the model, all that it can look for, and how to read."""
+    if model is None:
+        opened = open_model(ModelChoice(), (video, *(entry.video for entry in dictionary or ())), options.reading)
+        model, options = opened.model, replace(options, reading=opened.reading)
+    return model, searched_dictionary(dictionary, model, options), options
+
+
+def searched_dictionary(dictionary: Dictionary | None, model: Model, options: SpotOptions) -> Dictionary:
+    """The dictionary and, unless they are not wanted, the model's own signs."""
+    if options.lexicon:
+        return with_lexicon(dictionary, model)
+    if dictionary is None:
+        raise InputError("dictionary", "none given", "give one, or do without --no-lexicon")
+    return dictionary
+
+
 def prepare(words: Sequence[str], dictionary: Dictionary, model: Model, options: SpotOptions = SpotOptions()) -> Query:
-    wanted = _known_words(words, dictionary, options)
+    wanted = _known_words(words, dictionary, model, options)
+    learned = [word for word in wanted if all(entry.is_learned for entry in dictionary.entries(word))]
+    if learned and not all(entry.is_learned for entry in dictionary):
+        named = ", ".join(learned[:_NAMED]) + (f" and {len(learned) - _NAMED} more" if learned[_NAMED:] else "")
+        what = f"not in the dictionary, so searched as {model.name} learned it ({model.lexicon.language})"
+        options.reading.notify(Notice(named, what, "--no-lexicon leaves them out", severity="note"))
     return embed_query(wanted, dictionary, model, options.reading, options.views)
 
 
-def _known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOptions) -> tuple[Word, ...]:
-    """Normalise the words and check that the dictionary has them; without words, take those the subtitles mention."""
+def _known_words(words: Sequence[str], dictionary: Dictionary, model: Model, options: SpotOptions) -> tuple[Word, ...]:
+    """Normalise the words and say which the dictionary lacks; without words, take those the subtitles mention."""
     vocabulary = dictionary.vocabulary
     if not words:
         if options.subtitles is None:
@@ -125,9 +153,15 @@ def _known_words(words: Sequence[str], dictionary: Dictionary, options: SpotOpti
             raise InputError(repr(text), str(error), "name a word of the dictionary") from error
         if word not in vocabulary:
             unknown[text] = vocabulary.near(word)
-        wanted[word] = None
+        else:
+            wanted[word] = None
     if unknown:
-        raise UnknownWord.named(unknown)
+        lexicon = model.name if any(entry.is_learned for entry in dictionary) else ""
+        has_dictionary = not all(entry.is_learned for entry in dictionary)
+        missing = UnknownWord.named(unknown, lexicon, has_dictionary=has_dictionary)
+        if not wanted:
+            raise missing
+        options.reading.notify(missing.notice())
     return tuple(wanted)
 
 
@@ -185,7 +219,7 @@ _MOST_WORDS = 100_000
 class WantedSigns:
     """The entries to compare with, and the words to look for."""
 
-    dictionary: Dictionary
+    dictionary: Dictionary  # without a name and entries, where none is given
     words: tuple[str, ...]
     clip_ids: tuple[str, ...] = ()  # of the entries that are no part of the dictionary
 

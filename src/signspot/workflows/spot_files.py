@@ -37,17 +37,13 @@ from signspot.text.synonyms import shared_sign_synonyms
 from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
 from signspot.workflows.batch import Engine, FailureList, Work, each
 from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_outputs
-from signspot.workflows.spot import SpotOptions, WantedSigns, prepare, spot_prepared
+from signspot.workflows.spot import SpotOptions, WantedSigns, prepare, searched_dictionary, spot_prepared
 
 
 def _wanted_signs(
     dictionary: Path | None, clips: Sequence[Path], words: Sequence[str], reading: Reading
 ) -> WantedSigns:
     """The dictionary, with the clips added as one more sign that is named after the first of them."""
-    if dictionary is None and not clips:
-        raise InputError("dictionary", "none given", "name one with --dictionary, or clips of a sign with --query")
-    if dictionary is None and words:
-        raise InputError(words[0], "a word is looked up in a dictionary", "name one with --dictionary")
     known = Dictionary.of("", ()) if dictionary is None else opened_dictionary(dictionary, reading)
     if not clips:
         return WantedSigns(known, tuple(words))
@@ -93,7 +89,7 @@ class SpotRequest:
 
     source: Path  # a video, a folder or list (.csv, .json) of videos, or an .eaf file
     words: tuple[str, ...]
-    dictionary: Path | None  # None: only with clips to look for
+    dictionary: Path | None  # None: clips to look for, or the signs that the model knows by itself
     model: ModelChoice = ModelChoice()
     subtitles: Path | None = None  # a file; for a folder of videos, a folder of files with the same names
     subtitle_options: SubtitleOptions = SubtitleOptions()
@@ -153,8 +149,13 @@ class _Run:
 
     @property
     def classes(self) -> dict[str, int]:
-        """A class of the challenge is the place of the word in the sorted vocabulary of the dictionary."""
-        return {word: number for number, word in enumerate(self.query.dictionary.vocabulary)}
+        """A class of the challenge is the place of the word in the sorted vocabulary of the dictionary.
+
+        Words that only the model has come behind it: they renumber none.
+        """
+        by_word = self.query.dictionary.by_word
+        learned = {word for word, entries in by_word.items() if all(entry.is_learned for entry in entries)}
+        return {word: number for number, word in enumerate(sorted(by_word, key=lambda word: (word in learned, word)))}
 
 
 def spot_files(request: SpotRequest) -> Iterator[Outcome]:
@@ -253,7 +254,9 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | N
     recordings = (*(e.video for e in episodes), *(entry.video for entry in wanted.dictionary))
     opened = open_model(request.model, recordings, reading)
     wanted = _without_still_ends(wanted, opened.model, opened.reading)
-    dictionary = wanted.dictionary if vocabulary is None else with_type_ids(wanted.dictionary, vocabulary)
+    given = wanted.dictionary if len(wanted.dictionary) or request.dictionary is not None else None
+    dictionary = searched_dictionary(given, opened.model, request.options)
+    dictionary = dictionary if vocabulary is None else with_type_ids(dictionary, vocabulary)
     named = (request.source, request.dictionary, request.subtitles, Path(vocabulary.source) if vocabulary else None)
     read = (path for episode in episodes for path in (episode.video, episode.subtitles))
     inputs = tuple(path for path in (*named, *read, *(entry.video for entry in dictionary)) if path)
