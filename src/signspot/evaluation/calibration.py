@@ -51,7 +51,14 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = 
 # often candidates like it were right where the truth is known. False alarms are counted for each hour of video and each
 # word that is searched for in it: ten words in one hour are ten word-hours.
 
-EVIDENCE = ("cosine", "margin to other words", "log windows searched", "log entries")  # the columns
+EVIDENCE = (  # the columns
+    "cosine",
+    "margin to other words",  # at the same moment: those searched for, and the words that the model knows
+    "rise over its middle",  # of the word's cosines in all that was searched
+    "log windows searched",
+    "log entries",
+    "log words",  # searched for at once
+)
 FEWEST = 200  # candidates of known truth; with fewer, a calibration would be a guess
 _FEWEST_OF_EACH = 10
 _RIDGE = 1.0  # keeps weights finite where the classes can be told apart without error
@@ -165,10 +172,13 @@ class PresenceFit:
     isotonic: Isotonic | None  # None: the logistic fit as it is
     alarms: Floats  # probabilities of the wrong candidates, falling, the highest 5,000 of them
     word_hours: float  # searched
+    usual: float = 0.5  # the lowest probability that counts as found unless the user asks for something else
 
     def __post_init__(self) -> None:
         if not 0 < self.word_hours < np.inf or (np.diff(self.alarms) > 0).any():
             raise ValueError("false alarms are sorted from the surest down, of some hours of search")
+        if not 0 <= self.usual <= 1:
+            raise ValueError(f"{self.usual} is no probability")
 
     def probability(self, columns: Floats) -> Floats:
         """(n, k) evidence -> (n,)."""
@@ -183,6 +193,10 @@ class PresenceFit:
             return 0.0
         # Above the first alarm that is one too many.
         return float(min(1.0, np.nextafter(self.alarms[allowed], 2.0)))
+
+    def false_alarms(self, least_presence: float) -> float:
+        """As many false alarms an hour of search for one word gives, if findings are shown from a probability on."""
+        return float((self.alarms >= least_presence).sum() / self.word_hours)
 
     @property
     def lowest_rate(self) -> float:
@@ -218,9 +232,10 @@ class Calibration:
     fingerprint: str  # of the model: cosines of another mean something else
     plain: PresenceFit  # of a search that knows nothing of subtitles
     read: PresenceFit | None  # of a search around the subtitles that mention the word; None: not known
-    cohort: FloatArray  # (n, d) unit rows: dictionary clips of other words, which a sign must beat
+    cohort: FloatArray  # (n, d) unit rows: clips or directions of other words, which a sign must beat
     cohort_words: tuple[Word, ...]  # (n,)
     fitted_on: str  # what it was fitted on, for people
+    lowest: float = -1.01  # no sign was found below this cosine: what lies there is not looked at
 
     def __post_init__(self) -> None:
         if self.cohort.ndim != 2 or len(self.cohort) != len(self.cohort_words):

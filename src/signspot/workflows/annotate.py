@@ -131,7 +131,7 @@ def annotate(
         read = read_subtitles(Path(subtitles))
         subtitles, warnings = read.subtitles, read.in_short
     reading, noticed = options.reading.collecting()
-    options = dataclasses.replace(options, subtitles=tuple(subtitles), reading=reading)
+    options = dataclasses.replace(options, subtitles=tuple(subtitles), reading=reading).calibrated_for(model)
     path = Path(video)
     query = prepare((), dictionary, model, options)
     found = annotate_prepared(Episode(video_id=path.stem, video=path), query, model, options)
@@ -143,7 +143,8 @@ def annotate_prepared(episode: Episode, query: Query, model: Model, options: Spo
     """Explain the subtitles of one video with a prepared query."""
     if options.subtitles is None:
         raise InputError(episode.video, "no subtitles to explain", "give --subtitles")
-    answer = spot_prepared(episode, query, model, options)
+    # Which word a moment is given to is decided for all mentions together.
+    answer = spot_prepared(episode, query, model, dataclasses.replace(options, compete=False))
     return explained(answer, options, query.dictionary.vocabulary)
 
 

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.results import Band
 from signspot.domain.tracks import Pixels
 from signspot.embedding.entries import embed_gallery, opened_dictionary
 from signspot.embedding.model import Model, Reading
@@ -16,7 +17,7 @@ from signspot.figures.sheets import SheetRow, contact_sheet
 from signspot.media.frames import write_picture
 from signspot.media.trim import Trim
 from signspot.spotting.friends import Gallery
-from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
+from signspot.spotting.lookup import Guess, LookupLimits, guesses
 from signspot.workflows.footage import entry_pictures
 
 NO_MATCH = "no good match: no sign looks enough like the recording"

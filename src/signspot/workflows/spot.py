@@ -14,6 +14,7 @@ from signspot.domain.time import FRAME_MS
 from signspot.domain.words import MAX_WORD_LENGTH, Synonyms, Vocabulary, Word, normalise
 from signspot.embedding.entries import embed_query, opened_dictionary
 from signspot.embedding.model import Model, Reading, VideoTrack, Views
+from signspot.embedding.zoo import calibration_for
 from signspot.errors import InputError, UnknownWord
 from signspot.evaluation.calibration import Calibration
 from signspot.files.intake import bounded_lines, open_text
@@ -36,8 +37,9 @@ class SpotOptions:
     quick: bool = False  # look closely only at the most promising places, unless the video's vectors are stored
     views: Views = Views()  # also look for mirrored signs, and at other speeds
     refine: bool = True  # a finding lasts as long as the sign; False: as the window of 16 frames
-    calibration: Calibration | None = None  # gives probabilities; None: cosines only
-    least_presence: float | None = None  # lowest probability that counts as found; None: a half, if calibrated
+    compete: bool = True  # a moment is given to the word it resembles most
+    calibration: Calibration | None = None  # gives probabilities; None: that of the model, if it has one
+    least_presence: float | None = None  # lowest probability that counts as found; None: the calibration's usual one
     false_alarms: float | None = None  # or as many as give this many false alarms per word and hour
     reading: Reading = Reading()
 
@@ -62,14 +64,22 @@ class SpotOptions:
             if not self.least_presence is self.false_alarms is None:
                 what = "no probability is known: this model is not calibrated"
                 raise InputError(model.name, what, "run `signspot calibrate` first, or give --threshold")
-            return Rule(threshold=threshold, refine=self.refine)
+            return Rule(threshold=threshold, refine=self.refine, compete=self.compete)
         check_fingerprint(self.calibration, model.name, model.fingerprint)
-        least: float | None = 0.5 if self.least_presence is None else self.least_presence
+        fit = self.calibration.fit_for(is_read=self.subtitles is not None)
+        least = fit.usual if self.least_presence is None else self.least_presence
         if self.false_alarms is not None:
-            fit = self.calibration.fit_for(is_read=self.subtitles is not None)
             least = fit.least_presence(self.false_alarms)
-        least = None if self.threshold is not None else least
-        return Rule(threshold=threshold, calibration=self.calibration, least_presence=least, refine=self.refine)
+        return Rule(
+            threshold=threshold, calibration=self.calibration, refine=self.refine, compete=self.compete,
+            least_presence=None if self.threshold is not None else least,
+        )  # fmt: skip
+
+    def calibrated_for(self, model: Model) -> SpotOptions:
+        """The same with the calibration of the model, unless one is given."""
+        if self.calibration is not None:
+            return self
+        return replace(self, calibration=calibration_for(model, None, model.name))
 
 
 def spot(
@@ -85,7 +95,7 @@ def spot(
     Without words, `options.subtitles` must be given: every dictionary word they mention is looked for.
     """
     reading, said = options.reading.collecting()
-    options = replace(options, reading=reading)
+    options = replace(options, reading=reading).calibrated_for(model)
     query = prepare([words] if isinstance(words, str) else words, dictionary, model, options)
     path = Path(video)
     answer = spot_prepared(Episode(video_id=path.stem, video=path), query, model, options)
@@ -136,10 +146,13 @@ def answered(
     provenance = read.provenance(model.name, query.dictionary.name)
     answers = search(read.track, query, rule, provenance, mentions, options.padding_ms)
     duration_ms = round(read.track.axis.time_of(-1)) + FRAME_MS
+    least, alarms = rule.least_presence, None
+    if options.calibration is not None and least is not None:
+        alarms = options.calibration.fit_for(is_read=subtitles is not None).false_alarms(least)
     return VideoAnswer(
         video_id=episode.video_id, words=answers, threshold=rule.lowest_cosine(answers), duration_ms=duration_ms,
         partial=read.remarks.partial, warnings=(*read.remarks.warnings, *late_subtitles(subtitles or (), duration_ms)),
-        least_presence=rule.least_presence,
+        least_presence=least, false_alarms=alarms,
     )  # fmt: skip
 
 
