@@ -238,9 +238,7 @@ def _on_body(hands: FloatArray, body: FloatArray) -> FloatArray:
     return points
 
 
-def _sides(
-    seen: Sequence[FloatArray], last: Sequence[npt.NDArray[np.float32] | None]
-) -> list[tuple[int, FloatArray]]:
+def _sides(seen: Sequence[FloatArray], last: Sequence[npt.NDArray[np.float32] | None]) -> list[tuple[int, FloatArray]]:
     """Which of the hands seen is the left (0) and which the right (1)."""
 
     def way(hand: FloatArray, side: int) -> float:

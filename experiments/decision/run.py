@@ -92,9 +92,7 @@ def searched(material: Material, cohort: Cohort, seed: int, n: int = N_TRIALS) -
     )
 
 
-def fitted_materials(
-    data: Path, popsign: Path | None, model: LandmarkEmbedder
-) -> dict[str, Callable[[], Material]]:
+def fitted_materials(data: Path, popsign: Path | None, model: LandmarkEmbedder) -> dict[str, Callable[[], Material]]:
     """The sets that may enter what is shipped; each of words, or signers, that the model never saw."""
     known = set(model.words)
     real = RealSigning.read(data)
@@ -220,7 +218,9 @@ def main(given: argparse.Namespace) -> None:
     for name, held in sets.items():  # each set by a fit on all others
         others = [one for other, one in sets.items() if other != name or len(sets) == 1]
         fit = usual(fit_of([one.plain for one in others]))
-        rows.append(ResultRow(f"{name}, fitted on the others", cells(fit, held.plain, fit.usual) | alarm_cells(fit, held.plain)))
+        rows.append(
+            ResultRow(f"{name}, fitted on the others", cells(fit, held.plain, fit.usual) | alarm_cells(fit, held.plain))
+        )
         read = fit_of([one.read for one in others])
         rows.append(ResultRow("... near subtitles", cells(read, held.read, USUAL_READ)))
         tell(f"{rows[-2]} {rows[-1]}")
@@ -250,9 +250,9 @@ def main(given: argparse.Namespace) -> None:
         data=f"real: {', '.join(sets)}; checked on auslan_daily and aslearn",
         command="python experiments/decision/run.py",
         conditions={
-            "searches": f"{given.trials} of each set: 1 to 300 words, 1 to 5 clips of each, in passages of 3 to 24 signs",
+            "searches": f"{given.trials} of each set: 1 to 300 words, 1 to 5 clips each, passages of 3 to 24 signs",
             "right": "the middle of a finding lies on a sign of its word, or at most 3 frames beside it",
-            "default": f"{USUAL_ALARMS:g} false alarms per word and hour; near subtitles a probability of {USUAL_READ:g}",
+            "default": f"{USUAL_ALARMS:g} false alarms per word and hour; near subtitles presence {USUAL_READ:g}",
             "ECE": f"of findings with a probability of {SHOWN:g} or more",
             "log loss": "nats for each sign found",
             "model": shipped.fingerprint,

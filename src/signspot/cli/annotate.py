@@ -12,6 +12,7 @@ import typer
 from signspot.cli import options as shared
 from signspot.cli.console import Bars, print_json, progress_bars, warn, warn_of
 from signspot.cli.options import AnnotateFiles, SearchOptions, SubtitleTimes, grouped
+from signspot.domain.results import told_bands
 from signspot.domain.time import clock
 from signspot.errors import one_line
 from signspot.workflows.outputs import Outputs
@@ -144,7 +145,7 @@ class _Coverage:
 
 
 def _summary(annotated: Annotated) -> str:
-    said = f"found signs for {annotated.n_explained} of {len(annotated.mentions)} subtitle words"
+    said = f"found signs for {annotated.n_explained} of {len(annotated.mentions)} subtitle words{told_bands(annotated)}"
     lag = annotated.lag
     if lag.lag_ms is None or lag.drift is None:
         return f"{said}; too few to measure the lag of the subtitles"

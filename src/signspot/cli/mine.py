@@ -58,7 +58,7 @@ def find(
 
 def _show(mined: Mined) -> None:
     n_clips = sum(bool(example.file) for example in mined.examples)
-    where = f"found {counted(mined.n_found, 'time')} in {counted(mined.n_videos, 'video')}"
+    where = f"found {counted(mined.n_found, 'time')} in {counted(mined.n_videos, 'video')}{mined.bands}"
     say(f"{mined.word}: {where}; {len(mined.examples)} chosen, {counted(n_clips, 'clip')}")
     for path in mined.written:
         say(f"wrote {path}")

@@ -13,6 +13,7 @@ from rich.text import Text
 from signspot.cli import options as shared
 from signspot.cli.console import progress_bars
 from signspot.cli.options import SearchOptions, counted, give_json, grouped, refuse_json, say, warn_all
+from signspot.domain.results import told_bands
 from signspot.errors import one_line
 from signspot.workflows.variants import (
     GROUPS,
@@ -73,7 +74,7 @@ def variants(
 
 
 def _show(report: VariantReport) -> None:
-    say(f"{report.word}: found {counted(len(report.uses), 'time')}")
+    say(f"{report.word}: found {counted(len(report.uses), 'time')}{told_bands(one.spotting for one in report.uses)}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", overflow="fold")
     for name in report.names:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -123,3 +124,10 @@ class VideoAnswer:
     def __iter__(self) -> Iterator[Spotting]:
         found = (spotting for word in self.words for spotting in word.spottings)
         return iter(sorted(found, key=lambda s: (s.span_ms, s.word)))
+
+
+def told_bands(spottings: Iterable[Spotting]) -> str:
+    """How many findings each band has, such as " (5 likely, 2 possible)"; nothing where no probability is known."""
+    counts = Counter(one.presence.band for one in spottings if one.presence is not None)
+    named = ", ".join(f"{counts[band]} {band.value}" for band in Band if counts[band])
+    return f" ({named})" if named else ""

@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 
 from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, Signer
+from signspot.domain.results import told_bands
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.domain.words import Word
@@ -59,6 +60,7 @@ class Mined:
     n_videos: int
     failures: tuple[Finished[Episode, SearchedVideo], ...]
     written: tuple[Path, ...]
+    bands: str = ""  # how many of those found are likely, possible, unlikely
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,8 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
         titles = [f"{one.rank} {one.video_id} {one.cosine:.2f}" for one in examples]
         has_sheet = write_evidence_sheet(evidence, folder / SHEET, titles, overwrite=False)
     written = (options.out / TABLE, *((options.out / SHEET,) if has_sheet else ()))
-    return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written)
+    bands = told_bands(one.spotting for one in found)
+    return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written, bands)
 
 
 def mined_record(mined: Mined) -> dict[str, object]:
