@@ -115,12 +115,12 @@ class Judgement:
 def judged(halves: Halves) -> dict[str, Judgement]:
     """Fit on one half of the signers and judge on the other, by search and method."""
     found: dict[str, Judgement] = {}
-    for search, is_read in SEARCHES.items():
+    for where, is_read in SEARCHES.items():
         known = halves.examples(halves.fitted, is_read=is_read)
         held = halves.examples(halves.held, is_read=is_read)
         for method in METHODS:
-            found[f"{search}, {method}"] = Judgement.of(fit_of(known, method), held)
-            tell(f"{search}, {method}: {found[f'{search}, {method}'].cells}")
+            found[f"{where}, {method}"] = Judgement.of(fit_of(known, method), held)
+            tell(f"{where}, {method}: {found[f'{where}, {method}'].cells}")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from material import Passage, Trial
@@ -11,7 +12,7 @@ from material import Passage, Trial
 from signspot.domain.results import Band
 from signspot.domain.time import FRAME_RATE
 from signspot.domain.tracks import Bools, EntryVectors, Floats, Ints
-from signspot.evaluation.calibration import PresenceFit, absence_of, reliability
+from signspot.evaluation.calibration import PresenceFit, absence_of, fit_presence, reliability
 from signspot.spotting.presence import Candidates, Cohort, Rivals, candidates_of, evidence_of, standing
 from signspot.spotting.search import similarities
 
@@ -29,6 +30,7 @@ class Examples:
     right: Bools  # (n,)
     pair: Ints  # (n,) which word of which search
     n_words: Ints  # (n,) searched for at once
+    size: Ints  # (n_pairs,) the same
     is_there: Bools  # (n_pairs,) whether the word is signed
     hours: Floats  # (n_pairs,) searched
     n_signs: int  # that could be found
@@ -42,6 +44,7 @@ class Examples:
             np.concatenate([part.right for part in parts]),
             np.concatenate([part.pair + first for part, first in zip(parts, firsts, strict=False)]),
             np.concatenate([part.n_words for part in parts]),
+            np.concatenate([part.size for part in parts]),
             np.concatenate([part.is_there for part in parts]),
             np.concatenate([part.hours for part in parts]),
             sum(part.n_signs for part in parts),
@@ -71,8 +74,8 @@ def _examples(trial: Trial, cohort: Cohort, is_read: bool, compete: bool) -> Exa
     is_there = np.array([own.word in passage.words for own in words], dtype=bool)
     asked = {own.word for own in words}
     return Examples(
-        np.concatenate(evidence), np.concatenate(right), numbers, np.full(len(numbers), len(words)), is_there, hours,
-        sum(word in asked for word in passage.words),
+        np.concatenate(evidence), np.concatenate(right), numbers, np.full(len(numbers), len(words)),
+        np.full(len(words), len(words)), is_there, hours, sum(word in asked for word in passage.words),
     )  # fmt: skip
 
 
@@ -111,6 +114,21 @@ def outcome(examples: Examples, shown: Bools) -> Outcome:
     )
 
 
+def fit_of(known: Examples) -> PresenceFit:
+    """The fit that is shipped: logistic, with the false alarms of searches for few words and for many."""
+    hours = {int(size): float(known.hours[known.size == size].sum()) for size in np.unique(known.size)}
+    return fit_presence(known.evidence, known.right, known.word_hours, n_words=known.n_words, hours_of=hours)
+
+
+def alarms_at(fit: PresenceFit, examples: Examples, rate: float) -> dict[int, float]:
+    """False alarms per word and hour, by the number of words searched for, where `rate` was asked for."""
+    probability, counted = fit.probability(examples.evidence), dict[int, float]()
+    for size in np.unique(examples.size).tolist():
+        shown = (probability >= fit.least_presence(rate, size)) & (examples.n_words == size) & ~examples.right
+        counted[size] = float(shown.sum() / examples.hours[examples.size == size].sum())
+    return counted
+
+
 def calibration_error(fit: PresenceFit, examples: Examples) -> float:
     """Of the findings that anybody looks at."""
     probability = fit.probability(examples.evidence)
@@ -129,7 +147,7 @@ def anywhere_error(fit: PresenceFit, examples: Examples) -> float:
     """The calibration error of "the word is there at all"."""
     probability = fit.probability(examples.evidence)
     starts = np.searchsorted(examples.pair, np.arange(len(examples.hours) + 1))
-    promised = [1 - absence_of(probability[a:b]) for a, b in zip(starts, starts[1:], strict=False)]
+    promised = [1 - absence_of(probability[a:b]) for a, b in pairwise(starts.tolist())]
     return reliability(np.array(promised), examples.is_there).expected_error
 
 

@@ -46,6 +46,8 @@ STYLES = (
 )
 SIGNS = (3, 5, 8, 24)  # in a passage
 PER_EMBEDDING = 512
+SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # words that are searched for at once
+_REPEATED = 16  # words in all the repeated searches of a passage
 _MOST_ENTRIES = 5
 _USUAL = sorted(range(len(LENGTHS)), key=lambda place: LENGTHS[place] != CLIP_LENGTH)  # the usual length first
 
@@ -136,29 +138,29 @@ def material_of(
     return Material(name, tuple(passages), {word: np.stack(own) for word, own in clips.items()}, model.fingerprint)
 
 
-def trials(
-    material: Material, seed: int, n: int, *, n_words: int | None = None, is_read: bool = False
-) -> Iterator[Trial]:
-    """Searches of passages: 1 to 300 words, 1 to 5 clips of each, words that are there and words that are not.
+def trials(material: Material, seed: int, n: int, *, is_read: bool = False) -> Iterator[Trial]:
+    """Searches of passages: 1 to 256 words, 1 to 5 clips of each, words that are there and words that are not.
 
-    With subtitles (`is_read`), the words are those that a subtitle might mention: hardly more than are signed.
+    Searches for few words are repeated with others, so that all sizes have enough of them. With subtitles (`is_read`),
+    the words are those that a subtitle might mention: hardly more than are signed.
     """
     rng, known = np.random.default_rng(seed), sorted(material.clips)
-    for _ in range(n):
+    for number in range(n):
         passage = material.passages[int(rng.integers(len(material.passages)))]
         signed = [word for word in dict.fromkeys(passage.words) if word in material.clips]
         absent = sorted(set(known) - set(passage.words))
-        size = n_words or round(float(np.exp(rng.uniform(0, np.log(300)))))
-        share = rng.uniform(0.3, 1.0)
-        if is_read:
-            size = max(1, round(len(signed) * rng.uniform(0.8, 2.0)))
-        n_there = int(rng.binomial(size, 0.5)) if size < len(signed) else round(share * len(signed))
-        there = [signed[place] for place in rng.permutation(len(signed))[:n_there].tolist()]
-        others = [absent[place] for place in rng.permutation(len(absent))[: max(0, size - len(there))].tolist()]
-        n_clips = int(rng.integers(1, _MOST_ENTRIES, endpoint=True))
-        words = tuple(material.entries(word, n_clips, rng) for word in (*there, *others))
-        if words:
-            yield Trial(passage, words)
+        size = SIZES[number % len(SIZES)]
+        for _ in range(1 if is_read else max(1, _REPEATED // size)):
+            if is_read:
+                size = max(1, round(len(signed) * rng.uniform(0.8, 2.0)))
+            n_there = round(rng.uniform(0.3, 1.0) * len(signed))
+            n_there = int(rng.binomial(size, 0.5)) if size < len(signed) else n_there
+            there = [signed[place] for place in rng.permutation(len(signed))[:n_there].tolist()]
+            others = [absent[place] for place in rng.permutation(len(absent))[: max(0, size - len(there))].tolist()]
+            n_clips = int(rng.integers(1, _MOST_ENTRIES, endpoint=True))
+            words = tuple(material.entries(word, n_clips, rng) for word in (*there, *others))
+            if words:
+                yield Trial(passage, words)
 
 
 # The sets. What may be fitted on: WLASL and PopSign. Auslan-Daily and aslearn are for checking only.

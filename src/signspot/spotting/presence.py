@@ -67,11 +67,11 @@ def candidates_of(similarity: SimilarityTrack, lowest: float = LOWEST) -> Candid
 
 _SAME_SIGN = 0.9  # the cosine of two entries from which on they may show one sign under two names
 _SAME_PROTOTYPE = 0.6  # the same for the direction of a word, which resembles no single clip that much
-_MOST_SHARED = 0.3  # of a candidate's frames that stronger ones of other words may have
+_MOST_SHARED = 0.5  # of a candidate's frames that stronger ones of other words may have
 
 
 def standing(words: Sequence[Candidates], entries: Sequence[EntryVectors]) -> tuple[Candidates, ...]:
-    """The candidates of several words without those that lose their moment: over 30 % of it to stronger other words.
+    """The candidates of several words without those that lose their moment: over half of it to stronger other words.
 
     The strongest takes its frames first; equally strong ones come in the order of the words. `entries` has the vectors
     of each of the words, in the same order: words whose entries look the same leave each other alone.

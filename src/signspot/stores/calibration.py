@@ -13,7 +13,7 @@ import numpy as np
 
 from signspot.domain.words import Word
 from signspot.errors import FormatError, InputError
-from signspot.evaluation.calibration import EVIDENCE, Calibration, Isotonic, Logistic, PresenceFit
+from signspot.evaluation.calibration import EVIDENCE, Calibration, Isotonic, Logistic, PresenceFit, SearchSizes
 from signspot.files.arrays import Arrays, ArraysKind, read_arrays, write_arrays
 from signspot.files.json import Node
 
@@ -42,6 +42,9 @@ def write_calibration(calibration: Calibration, path: Path, *, overwrite: bool =
     arrays: Arrays = {"cohort": halves if is_exact else np.asarray(calibration.cohort, np.float32)}
     for name, fit in fits.items():
         arrays[f"{name}.alarms"] = np.asarray(fit.alarms, np.float64)
+        if fit.searches is not None:
+            arrays[f"{name}.alarm_words"] = fit.searches.alarm_words
+            arrays[f"{name}.searches"] = np.stack([fit.searches.words, fit.searches.word_hours]).astype(np.float64)
         if fit.isotonic is not None:
             arrays[f"{name}.isotonic"] = np.stack([fit.isotonic.log_odds, fit.isotonic.probability])
     content = {
@@ -98,11 +101,14 @@ def _fit(node: Node, name: str, arrays: Arrays) -> PresenceFit:
     centre, scale, weights = (
         tuple(number.number() for number in node.member(key).rows()) for key in ("centre", "scale", "weights")
     )
-    knots = arrays.get(f"{name}.isotonic")
+    knots, searches = arrays.get(f"{name}.isotonic"), arrays.get(f"{name}.searches")
     return PresenceFit(
         logistic=Logistic(centre, scale, weights, node.member("bias").number()),
         isotonic=None if knots is None else Isotonic(knots[0], knots[1]),
         alarms=arrays[f"{name}.alarms"],
         word_hours=node.member("word_hours").number(),
         usual=node.member("usual").number(),
+        searches=None
+        if searches is None
+        else SearchSizes(arrays[f"{name}.alarm_words"], searches[0].astype(np.int64), searches[1]),
     )

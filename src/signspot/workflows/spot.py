@@ -58,7 +58,7 @@ class SpotOptions:
         if self.least_presence is not None and not 0 <= self.least_presence <= 1:
             raise InputError("presence", f"{self.least_presence} is out of range", "use a probability from 0 to 1")
 
-    def rule(self, model: Model) -> Rule:
+    def rule(self, model: Model, n_words: int | None = None) -> Rule:
         threshold = model.threshold if self.threshold is None else self.threshold
         if self.calibration is None:
             if not self.least_presence is self.false_alarms is None:
@@ -69,7 +69,7 @@ class SpotOptions:
         fit = self.calibration.fit_for(is_read=self.subtitles is not None)
         least = fit.usual if self.least_presence is None else self.least_presence
         if self.false_alarms is not None:
-            least = fit.least_presence(self.false_alarms)
+            least = fit.least_presence(self.false_alarms, n_words)
         return Rule(
             threshold=threshold, calibration=self.calibration, refine=self.refine, compete=self.compete,
             least_presence=None if self.threshold is not None else least,
@@ -141,14 +141,16 @@ def spot_prepared(episode: Episode, query: Query, model: Model, options: SpotOpt
 def answered(
     episode: Episode, read: VideoTrack, query: Query, model: Model, options: SpotOptions = SpotOptions()
 ) -> VideoAnswer:
-    rule, subtitles = options.rule(model), options.subtitles
+    subtitles = options.subtitles
+    n_words = None if subtitles is not None else len(query.words)
+    rule = options.rule(model, n_words)
     mentions = None if subtitles is None else mentions_of(subtitles, query.dictionary.vocabulary, options)
     provenance = read.provenance(model.name, query.dictionary.name)
     answers = search(read.track, query, rule, provenance, mentions, options.padding_ms)
     duration_ms = round(read.track.axis.time_of(-1)) + FRAME_MS
     least, alarms = rule.least_presence, None
     if options.calibration is not None and least is not None:
-        alarms = options.calibration.fit_for(is_read=subtitles is not None).false_alarms(least)
+        alarms = options.calibration.fit_for(is_read=subtitles is not None).false_alarms(least, n_words)
     return VideoAnswer(
         video_id=episode.video_id, words=answers, threshold=rule.lowest_cosine(answers), duration_ms=duration_ms,
         partial=read.remarks.partial, warnings=(*read.remarks.warnings, *late_subtitles(subtitles or (), duration_ms)),
