@@ -26,9 +26,8 @@ from signspot.domain.tracks import Floats
 from signspot.evaluation.calibration import Calibration, PresenceFit, Reliability, reliability
 from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_calibration
 from signspot.files.atomic import atomic_output, make_folder
-from signspot.spotting.peaks import Refinement, limited_to, refined_span
-from signspot.spotting.presence import Judge
-from signspot.spotting.search import Query, similarities, windows_inside
+from signspot.spotting.peaks import Refinement, refined_span
+from signspot.spotting.search import Query, Rule, search, similarities
 from signspot.workflows.annotate import KnownWords, explained, known_words
 from signspot.workflows.calibrate import (
     SHOWN,
@@ -115,12 +114,12 @@ class Judgement:
 def judged(halves: Halves) -> dict[str, Judgement]:
     """Fit on one half of the signers and judge on the other, by search and method."""
     found: dict[str, Judgement] = {}
-    for search, is_read in SEARCHES.items():
+    for where, is_read in SEARCHES.items():
         known = halves.examples(halves.fitted, is_read=is_read)
         held = halves.examples(halves.held, is_read=is_read)
         for method in METHODS:
-            found[f"{search}, {method}"] = Judgement.of(fit_of(known, method), held)
-            tell(f"{search}, {method}: {found[f'{search}, {method}'].cells}")
+            found[f"{where}, {method}"] = Judgement.of(fit_of(known, method), held)
+            tell(f"{where}, {method}: {found[f'{where}, {method}'].cells}")
     return found
 
 
@@ -128,11 +127,10 @@ def anywhere(calibration: Calibration, halves: Halves) -> float:
     """The error of "the word is signed somewhere in this episode", for every word and episode."""
     promised, truth = [], []
     for one in halves.held:
-        judge = Judge.of(calibration, one.video.track, is_read=False)
         signed = {mark.word for mark in one.video.annotations}
-        for compared in similarities(one.video.track, halves.query.words):
-            promised.append(judge(compared).anywhere.probability)
-            truth.append(compared.word in signed)
+        for answer in search(one.video.track, halves.query, Rule(threshold=-1.0, calibration=calibration), ORIGIN):
+            promised.append(0.0 if answer.presence is None else answer.presence.probability)
+            truth.append(answer.word in signed)
     return reliability(promised, truth).expected_error
 
 
@@ -151,17 +149,12 @@ def overlap(half: Sequence[Filmed], query: Query, how: Refinement | None) -> flo
     return float(np.mean(shares))
 
 
-def answered(one: Filmed, query: Query, calibration: Calibration, options: SpotOptions) -> Iterator[WordAnswer]:
-    """What `spot` finds in an episode near its subtitles."""
+def answered(one: Filmed, query: Query, calibration: Calibration, options: SpotOptions) -> tuple[WordAnswer, ...]:
+    """What `annotate` chooses from, in an episode near its subtitles."""
     mentions = mentions_of(one.episode.subtitles, query.dictionary.vocabulary, options)
-    judge = Judge.of(calibration, one.video.track, is_read=True)
-    mentioned = [entries for entries in query.words if entries.word in mentions]
-    for compared in similarities(one.video.track, mentioned):
-        searched = tuple(cue.span_ms.padded(2000, 2000) for cue in mentions[compared.word])
-        limited = limited_to(compared, windows_inside(compared, searched))
-        found = judge(limited)
-        shown = found.probability >= (options.least_presence or 0)
-        yield WordAnswer(limited, found.spottings(limited, shown, ORIGIN, Refinement()), searched, found.anywhere)
+    mentioned = replace(query, words=tuple(entries for entries in query.words if entries.word in mentions))
+    rule = Rule(threshold=-1.0, calibration=calibration, least_presence=options.least_presence or 0, compete=False)
+    return search(one.video.track, mentioned, rule, ORIGIN, mentions, options.padding_ms)
 
 
 def localised(halves: Halves, calibration: Calibration, least: float) -> KnownWords:
@@ -171,7 +164,7 @@ def localised(halves: Halves, calibration: Calibration, least: float) -> KnownWo
         options = SpotOptions(subtitles=one.episode.subtitles, least_presence=least, calibration=calibration)
         answer = VideoAnswer(
             video_id=one.episode.episode_id,
-            words=tuple(answered(one, halves.query, calibration, options)),
+            words=answered(one, halves.query, calibration, options),
             duration_ms=len(one.video.track.axis) * FRAME_MS,
             threshold=-1.0,
             least_presence=least,

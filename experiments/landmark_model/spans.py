@@ -40,7 +40,7 @@ from signspot.domain.tracks import (
 from signspot.embedding.landmarks import RateRows
 from signspot.embedding.zoo import model_path
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
-from signspot.spotting.peaks import Refinement, spottings_of
+from signspot.spotting.peaks import Refinement, peaks_of, spottings_at
 from signspot.spotting.search import similarities
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -103,7 +103,7 @@ def figures(found: list[Passage], threshold: float, *, knows_length: bool) -> tu
         for number in (0, 1, 3):
             curve = passage.curves[str(signs[number].word)]
             curve = curve if knows_length else replace(curve, lengths=None)
-            spottings = spottings_of(curve, threshold, PROVENANCE, Refinement())
+            spottings = spottings_at(curve, peaks_of(curve, curve.best, threshold), PROVENANCE, Refinement())
             inside = [one for one in spottings if _is_in(one.frame, signs[number].span)]
             if number == 1:
                 if all(_peaks(curve, sign.span, threshold) for sign in signs[1:3]):

@@ -13,7 +13,8 @@ from applications.tables import arguments, conditions, share
 from applications.world_vectors import Question, WorldVectors, world_vectors
 from experiments.lib.paper_tables import ExperimentResults, ResultRow, write_results
 
-from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
+from signspot.domain.results import Band
+from signspot.spotting.lookup import Guess, LookupLimits, guesses
 
 LIMITS = LookupLimits(possible=0.6, clear=0.05)
 Answers = list[tuple[Question, tuple[Guess, ...]]]

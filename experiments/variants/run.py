@@ -17,7 +17,7 @@ from signspot.domain.recordings import Entry, Word
 from signspot.domain.results import Provenance
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, FloatArray, unit
-from signspot.spotting.peaks import spottings_of, window_near
+from signspot.spotting.peaks import peaks_of, spottings_at, window_near
 from signspot.spotting.search import similarity
 from signspot.spotting.variants import by_variant, clusters, recurring_windows, variant_at
 from signspot.world.simulation import EpisodePerformance, SignedToken
@@ -53,7 +53,7 @@ def known_variants(made: WorldVectors, played: Played, threshold: float) -> Resu
             n_signed += len(tokens)
             compared = similarity(track, entries)
             variants = by_variant(compared)
-            for spotting in spottings_of(compared, threshold, HERE):
+            for spotting in spottings_at(compared, peaks_of(compared, compared.best, threshold), HERE):
                 token = _token_at(tokens, spotting.frame)
                 if token is None:
                     continue
@@ -98,7 +98,9 @@ def _gaps(made: WorldVectors, played: Played, word: Word, variant: str, threshol
     gaps: list[Gap] = []
     for episode, track in played:
         compared = similarity(track, entries)
-        frames = [spotting.frame for spotting in spottings_of(compared, threshold, HERE)]
+        frames = [
+            spotting.frame for spotting in spottings_at(compared, peaks_of(compared, compared.best, threshold), HERE)
+        ]
         tokens = [token for token in episode.truth if token.word == word]
         for subtitle, words in zip(episode.subtitles, episode.subtitle_words, strict=True):
             first = max(0, subtitle.span_ms.start // FRAME_MS - REACH)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from signspot.domain.recordings import Word
-from signspot.domain.results import Presence, Provenance, Spotting, VideoAnswer
+from signspot.domain.results import Band, Presence, Provenance, Spotting, VideoAnswer
 from signspot.domain.time import MillisSpan
 
 PROVENANCE = Provenance(media_sha256="ab", model="m", fingerprint="f", dictionary="d")
@@ -30,3 +30,11 @@ def test_a_threshold_that_is_no_cosine_is_refused(threshold: float) -> None:
 def test_a_presence_is_a_probability() -> None:
     with pytest.raises(ValueError, match="out of range"):
         Presence(1.2, "c")
+
+
+@pytest.mark.parametrize(
+    ("probability", "band"),
+    [(1.0, "likely"), (2 / 3, "likely"), (0.66, "possible"), (0.25, "possible"), (0.24, "unlikely")],
+)
+def test_a_probability_has_one_band_in_every_command(probability: float, band: str) -> None:
+    assert Presence(probability, "c").band is Band(band)

@@ -105,6 +105,15 @@ def test_a_threshold_gives_no_more_false_alarms_than_asked_for_and_one_less_woul
         assert (wrong >= np.nextafter(least, -1)).sum() > allowed
 
 
+def test_a_threshold_is_said_to_give_the_false_alarms_that_it_gave() -> None:
+    columns, right = examples(1000)
+    fit = fit_presence(columns, right, word_hours=4)
+    wrong = fit.probability(columns[~right])
+    for least in (0.2, 0.5, 0.9):
+        assert fit.false_alarms(least) == pytest.approx((wrong >= least).sum() / 4)
+    assert fit.false_alarms(fit.least_presence(3.0)) <= 3.0
+
+
 def test_too_little_truth_and_impossible_rates_are_refused() -> None:
     columns, right = examples(300)
     with pytest.raises(InputError, match="too few to calibrate on"):

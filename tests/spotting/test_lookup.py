@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from signspot.domain.recordings import Entry, normalise
+from signspot.domain.results import Band
 from signspot.domain.tracks import FloatArray, unit
-from signspot.spotting.lookup import Band, LookupLimits, guesses
+from signspot.spotting.lookup import LookupLimits, guesses
 
 LIMITS = LookupLimits(possible=0.8, clear=0.1)
 

@@ -9,16 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.domain.recordings import Entry, Word
-from signspot.domain.results import Provenance
+from signspot.domain.results import Provenance, Spotting
 from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
-from signspot.spotting.peaks import find_peaks, limited_to, peaking_inside, peaks_of, spottings_of
+from signspot.spotting.peaks import find_peaks, limited_to, peaking_inside, peaks_of, spottings_at
 
 WORD = Word("apple")
 PROVENANCE = Provenance(media_sha256="0", model="m", fingerprint="f", dictionary="d")
 # Few different levels, so that ties and flat tops happen all the time.
 levels = st.sampled_from([-np.inf, -0.5, 0.1, 0.3, 0.5, 0.9])
 curves = st.lists(levels, max_size=60).map(lambda x: np.array(x, np.float32))
+
+
+def found_from(similarity: SimilarityTrack, threshold: float, provenance: Provenance) -> tuple[Spotting, ...]:
+    return spottings_at(similarity, peaks_of(similarity, similarity.best, threshold), provenance)
 
 
 def peaks_by_hand(curve: list[float], threshold: float, distance: int) -> list[int]:
@@ -63,21 +67,21 @@ def test_a_finding_names_its_time_frame_and_best_variant() -> None:
     cosine = np.full((60, 2), 0.1, np.float32)
     cosine[20] = (0.5, 0.8)
     cosine[45] = (0.7, 0.6)
-    first, second = spottings_of(track(cosine), 0.4, PROVENANCE)
+    first, second = found_from(track(cosine), 0.4, PROVENANCE)
     assert (first.frame, first.entry_id, first.variant, first.span_ms) == (28, "e1", "v1", MillisSpan.of(1800, 2440))
     assert first.cosine == pytest.approx(0.8)
     assert (second.frame, second.entry_id) == (53, "e0")
 
 
 def test_nothing_found_is_an_answer() -> None:
-    assert spottings_of(track(np.full((30, 1), 0.2, np.float32)), 0.4, PROVENANCE) == ()
-    assert spottings_of(track(np.full((30, 1), -np.inf, np.float32)), -1.0, PROVENANCE) == ()
+    assert found_from(track(np.full((30, 1), 0.2, np.float32)), 0.4, PROVENANCE) == ()
+    assert found_from(track(np.full((30, 1), -np.inf, np.float32)), -1.0, PROVENANCE) == ()
 
 
 @given(curves.filter(lambda x: len(x) > 1), st.integers(1, 9), st.integers(0, 8))
 def test_findings_of_a_word_do_not_overlap(curve: np.ndarray, stride: int, pulled_back: int) -> None:
     similarity = track(curve[:, None], stride, min(pulled_back, stride - 1))
-    spans = [s.span_ms for s in spottings_of(similarity, -1.0, PROVENANCE)]
+    spans = [s.span_ms for s in found_from(similarity, -1.0, PROVENANCE)]
     assert all(a.stop <= b.start for a, b in itertools.pairwise(spans))
 
 
@@ -85,7 +89,7 @@ def test_only_the_windows_that_are_searched_can_be_found() -> None:
     cosine = np.full((60, 1), 0.1, np.float32)
     cosine[[10, 50]] = ((0.9,), (0.8,))
     inside = np.arange(60) > 30
-    assert [s.frame for s in spottings_of(limited_to(track(cosine), inside), 0.4, PROVENANCE)] == [58]
+    assert [s.frame for s in found_from(limited_to(track(cosine), inside), 0.4, PROVENANCE)] == [58]
 
 
 @pytest.mark.parametrize(("first", "found"), [(25, []), (15, [28])])
@@ -93,7 +97,7 @@ def test_a_curve_that_falls_where_the_search_begins_has_no_peak_there(first: int
     cosine = np.full((60, 1), 0.1, np.float32)
     cosine[10:31, 0] = 0.9 - 0.02 * np.abs(np.arange(-10, 11))  # the sign is around window 20
     inside = np.arange(60) >= first
-    spottings = spottings_of(limited_to(track(cosine), inside), 0.4, PROVENANCE)
+    spottings = found_from(limited_to(track(cosine), inside), 0.4, PROVENANCE)
     assert len(spottings) == 1
     assert [one.frame for one in peaking_inside(spottings, track(cosine), inside)] == found
 
@@ -102,7 +106,7 @@ def test_a_flat_top_across_the_border_of_the_search_is_a_peak() -> None:
     cosine = np.full((60, 1), 0.1, np.float32)
     cosine[20:22] = 0.9
     inside = np.arange(60) >= 21
-    spottings = spottings_of(limited_to(track(cosine), inside), 0.4, PROVENANCE)
+    spottings = found_from(limited_to(track(cosine), inside), 0.4, PROVENANCE)
     assert [one.frame for one in peaking_inside(spottings, track(cosine), inside)] == [29]
 
 
@@ -134,4 +138,4 @@ def test_two_peaks_without_a_valley_are_one_slow_sign(valley: float, length: flo
         track = SimilarityTrack(WORD, "v", grid, axis, (entry,), shown[:, None], lengths)
         expected = sorted(99 - window for window in found) if reverse else found
         assert peaks_of(track, track.best, 0.5).tolist() == expected
-        assert [one.frame - 8 for one in spottings_of(track, 0.5, PROVENANCE)] == expected
+        assert [one.frame - 8 for one in found_from(track, 0.5, PROVENANCE)] == expected

@@ -11,6 +11,7 @@ from signspot.domain.time import MillisSpan, TimeAxis
 from signspot.domain.tracks import EmbeddingTrack, EntryVectors, SimilarityTrack, WindowGrid
 from signspot.embedding.landmarks import LandmarkModel
 from signspot.embedding.pictures import ColourModel
+from signspot.evaluation.calibration import Calibration, Logistic, PresenceFit
 from signspot.spotting.search import Query, Rule, attributed, best_only, compare, drawn_together, search
 
 PROVENANCE = Provenance(media_sha256="0" * 64, model="m", fingerprint="f", dictionary="d")
@@ -110,3 +111,37 @@ def test_clips_of_one_variant_are_drawn_half_way_to_their_mean_and_no_others() -
 def test_a_clip_that_could_not_be_embedded_draws_no_other() -> None:
     rows = np.array([[1, 0], [0, 0], [np.nan, 1]], np.float32)[:, None]
     np.testing.assert_array_equal(drawn_together(rows, ["a"] * 3, 1.0), rows)
+
+
+def test_a_moment_is_given_to_the_word_it_resembles_most() -> None:
+    """Two words look like the same window; the rule says whether they compete for it."""
+    seen = track({50: 0, 120: 1})
+    rows = seen.vectors.copy()
+    rows[50] = (0.8, 0.6, 0, 0)
+    seen = replace(seen, vectors=rows)
+    for compete, found in ((True, ([50], [120])), (False, ([50], [50, 120]))):
+        rule = Rule(threshold=0.5, compete=compete)
+        answers = search(seen, query(apple=[0], bread=[1]), rule, PROVENANCE)
+        assert tuple([one.frame - 8 for one in answer.spottings] for answer in answers) == found
+
+
+def test_with_a_calibration_probabilities_decide_and_the_lowest_cosines_are_not_looked_at() -> None:
+    logistic = Logistic((0.0,) * 6, (1.0,) * 6, (10.0, 0.0, 0.0, 0.0, 0.0, 0.0), -5.0)  # one half at 0.5
+    fit = PresenceFit(logistic, None, np.array([0.9, 0.6, 0.1]), 1.0)
+    known = Calibration(
+        model="m", fingerprint="f", plain=fit, read=None, cohort=np.zeros((0, 4), np.float32), cohort_words=(),
+        fitted_on="", lowest=0.2,
+    )  # fmt: skip
+    rows = np.zeros((N_FRAMES - 15, 4), np.float32)
+    rows[:, 3] = 1
+    for window, cosine in ((20, 0.1), (80, 0.4), (140, 0.7)):
+        rows[window] = (cosine, 0, 0, (1 - cosine**2) ** 0.5)
+    seen = replace(track({}), vectors=rows)
+    rule = Rule(threshold=0.3, calibration=known, least_presence=0.5)
+    (answer,) = search(seen, query(apple=[0]), rule, PROVENANCE)
+    assert [one.frame - 8 for one in answer.spottings] == [140]
+    assert answer.presence is not None
+    shown, hidden = (1 / (1 + np.exp(-(10 * cosine - 5))) for cosine in (0.7, 0.4))
+    assert answer.presence.probability == pytest.approx(1 - (1 - shown) * (1 - hidden), abs=1e-4)
+    (by_cosine,) = search(seen, query(apple=[0]), replace(rule, least_presence=None), PROVENANCE)
+    assert [one.frame - 8 for one in by_cosine.spottings] == [80, 140], "a threshold that is asked for decides"

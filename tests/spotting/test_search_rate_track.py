@@ -8,7 +8,7 @@ import pytest
 from signspot.domain.recordings import Entry, Word
 from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import EntryVectors, RateTrack, WindowGrid, rates_of
-from signspot.spotting.presence import Cohort
+from signspot.spotting.presence import Candidates, Cohort, Rivals
 from signspot.spotting.search import similarity
 
 WORD = Word("tea")
@@ -39,12 +39,13 @@ def test_the_most_similar_length_counts_and_a_window_that_nobody_is_seen_in_neve
             slowly = [float(one[window] @ entries[entry]) for one in rates if one[window].any()]
             expected = max(slowly, default=-np.inf)
             assert compared.cosine[window, entry] == pytest.approx(expected, abs=1e-6)
-    cohort = Cohort(entries, (WORD, Word("milk")))
+    words = EntryVectors(WORD, (Entry(entry_id="0", word=WORD),), entries[:1], "m")
+    rivals = Rivals.of(track(rates), [words], Cohort(entries[1:], (Word("milk"),)))
     windows = np.array([0, 2, 8])
-    margin = cohort.highest(track(rates), windows, WORD)
-    np.testing.assert_allclose(
-        margin, np.max([np.maximum(one[windows] @ entries[1], -1) for one in rates], 0), atol=1e-6
-    )
+    found = Candidates(similarity(track(rates), words), windows, np.zeros(3))
+    expected = np.max([one[windows] @ entries[1] for one in rates], axis=0)
+    assert float(entries[0] @ entries[1]) < 0.6  # or it would be taken for the same sign
+    np.testing.assert_allclose(rivals.highest(found, words), expected, atol=1e-6)
 
 
 def test_rates_of_one_track_have_one_shape() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,13 @@ from safetensors.numpy import load_file, save_file
 
 from signspot.domain.recordings import Word
 from signspot.errors import FormatError, OutputExists
-from signspot.evaluation.calibration import Calibration, PresenceFit, fit_presence
+from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, fit_presence
 from signspot.stores.calibration import read_calibration, write_calibration
 
 
 def fit(seed: int, *, isotonic: bool) -> PresenceFit:
     rng = np.random.default_rng(seed)
-    columns = rng.normal(size=(400, 4))
+    columns = rng.normal(size=(400, len(EVIDENCE)))
     return fit_presence(columns, columns[:, 0] + rng.normal(size=400) > 0, word_hours=2.5, isotonic=isotonic)
 
 
@@ -26,11 +27,12 @@ def calibration() -> Calibration:
     return Calibration(
         model="landmark é",
         fingerprint="abc",
-        plain=fit(0, isotonic=False),
+        plain=replace(fit(0, isotonic=False), usual=0.4),
         read=fit(1, isotonic=True),
         cohort=cohort,
         cohort_words=tuple(Word(name) for name in ("apple", "tree", "eau", "ice-cream", "apple")),
         fitted_on="3 videos",
+        lowest=0.25,
     )
 
 
@@ -38,11 +40,12 @@ def test_what_is_written_is_read_and_gives_the_same_probabilities(calibration: C
     path = tmp_path / "m.calibration"
     write_calibration(calibration, path)
     again = read_calibration(path)
-    evidence = np.random.default_rng(3).normal(size=(50, 4))
+    evidence = np.random.default_rng(3).normal(size=(50, len(EVIDENCE)))
     assert again.name == calibration.name
     assert (again.model, again.fingerprint, again.fitted_on) == ("landmark é", "abc", "3 videos")
     assert again.cohort_words == calibration.cohort_words
     assert (again.cohort == calibration.cohort).all()
+    assert (again.lowest, again.plain.usual) == (calibration.lowest, calibration.plain.usual) == (0.25, 0.4)
     for is_read in (False, True):
         mine, theirs = calibration.fit_for(is_read=is_read), again.fit_for(is_read=is_read)
         assert (mine.probability(evidence) == theirs.probability(evidence)).all()
@@ -91,6 +94,26 @@ def test_a_file_of_a_later_version_is_not_guessed_at(
         header = json.loads(file.metadata()["signspot"])
     save_file(load_file(path), path, metadata={"signspot": json.dumps(header | change)})
     with pytest.raises(FormatError, match="of a version that is not read here: run `signspot calibrate` again"):
+        read_calibration(path)
+
+
+def test_halves_are_kept_as_such_and_read_as_any_other_numbers(calibration: Calibration, tmp_path: Path) -> None:
+    halves = replace(calibration, cohort=calibration.cohort.astype(np.float16).astype(np.float32))
+    write_calibration(halves, tmp_path / "halves.calibration")
+    write_calibration(calibration, tmp_path / "whole.calibration")
+    kept = {name: load_file(tmp_path / f"{name}.calibration")["cohort"].dtype for name in ("halves", "whole")}
+    assert kept == {"halves": np.float16, "whole": np.float32}
+    again = read_calibration(tmp_path / "halves.calibration").cohort
+    assert again.dtype == np.float32 and (again == halves.cohort).all()
+
+
+def test_a_file_that_judges_by_other_evidence_is_not_used(calibration: Calibration, tmp_path: Path) -> None:
+    """As those of version 0.2 and before: their weights belong to other columns."""
+    path = tmp_path / "old.calibration"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("signspot.stores.calibration.EVIDENCE", EVIDENCE[:4])
+        write_calibration(calibration, path)
+    with pytest.raises(FormatError, match="judged findings by other numbers: run `signspot calibrate` again"):
         read_calibration(path)
 
 

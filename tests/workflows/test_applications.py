@@ -16,6 +16,7 @@ import pytest
 
 import signspot
 from signspot.domain.recordings import Rights
+from signspot.domain.results import Band
 from signspot.domain.tracks import FloatArray, FrameShape
 from signspot.embedding.model import Reading, Views
 from signspot.embedding.pictures import PictureModel
@@ -23,7 +24,6 @@ from signspot.embedding.zoo import ModelChoice, embed_gallery
 from signspot.errors import FormatError, InputError, OutputExists, UnknownWord, VideoError
 from signspot.media.writer import VideoWriter
 from signspot.spotting.friends import FriendOptions, Relation
-from signspot.spotting.lookup import Band
 from signspot.spotting.variants import Diversity
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import open_store

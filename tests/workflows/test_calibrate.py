@@ -110,7 +110,7 @@ def test_promises_and_false_alarms_hold_for_videos_that_were_not_fitted(
 def test_near_a_subtitle_that_mentions_it_a_sign_is_likelier(report: CalibrationReport) -> None:
     calibration = report.calibration
     assert calibration.read is not None
-    evidence = np.array([[0.6, 0.1, np.log(30), 0.0]])
+    evidence = np.array([[0.6, 0.1, 0.5, np.log(30), 0.0, 0.0]])
     assert calibration.read.probability(evidence) > calibration.plain.probability(evidence)
 
 

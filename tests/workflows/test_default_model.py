@@ -98,6 +98,35 @@ def test_a_head_is_trained_over_it_evaluated_and_spots(place: Path, capsys: pyte
     assert answer["spottings"]
 
 
+def test_probabilities_come_with_it_until_ones_own_replace_them(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(place / "own"))
+    video, word = next((place / "corpus").glob("test*.pose")), next((place / "dictionary").iterdir()).stem
+    asked = ("spot", video, word, "-d", place / "dictionary")
+    few, many = (json.loads(run(capsys, *asked, "--false-alarms", rate, "--json")) for rate in ("1/h", "10000/h"))
+    assert len(few["spottings"]) < len(many["spottings"])
+    assert few["false_alarms_per_word_and_hour"] <= 1
+    assert all(one["calibration"].startswith("landmark-v1:") for one in many["spottings"])
+    usual = json.loads(run(capsys, *asked, "--json"))
+    closing = run(capsys, *asked).splitlines()[-1]
+    assert closing.startswith(f"found: presence {usual['least_presence']:.0%} or more (about ")
+    assert closing.endswith(" false alarms per word and hour, as calibrated)")
+    said = run(
+        capsys, "calibrate", "landmark-v1", "--corpus", place / "corpus", "-d", place / "dictionary", "--complete"
+    )
+    assert "the calibration that comes with the model, on the same videos: error 0." in said
+    own = json.loads(run(capsys, *asked, "--presence", "0", "--json"))
+    assert {one["calibration"] for one in own["spottings"]}.isdisjoint(one["calibration"] for one in many["spottings"])
+    by_library = signspot.spot(
+        video,
+        [word],
+        dictionary=signspot.open_dictionary(place / "dictionary"),
+        model=signspot.load_model("landmark-v1"),
+    )
+    assert by_library.least_presence == 0.5, "that of one's own calibration"
+
+
 def test_it_is_calibrated_and_the_false_alarms_are_obeyed_everywhere(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -156,7 +156,7 @@ def test_no_words_and_no_subtitles_is_explained(dictionary: signspot.Dictionary,
 
 def calibration(model: signspot.Embedder) -> Calibration:
     """Without subtitles, a cosine of 1 is a sign with probability 0.73, one of 0.92 with 0.46; with them, 0.70."""
-    logistic = Logistic((0.93, 0, 0, 0), (0.07, 1, 1, 1), (1.0, 0, 0, 0), 0.0)
+    logistic = Logistic((0.93, *(0,) * 5), (0.07, *(1,) * 5), (1.0, *(0,) * 5), 0.0)
     plain = PresenceFit(logistic, None, np.array([0.6, 0.45, 0.2]), word_hours=1.0)
     read = dataclasses.replace(plain, logistic=dataclasses.replace(logistic, bias=1.0))
     return Calibration(

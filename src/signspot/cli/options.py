@@ -169,7 +169,7 @@ class SearchOptions(ReadingOptions):
     )
     false_alarms: str | None = typer.Option(None, "--false-alarms", metavar="N/h", help=_ALARMS)
     calibration: Path | None = typer.Option(
-        None, "--calibration", help="Of `signspot calibrate` (default: the one kept for the model)."
+        None, "--calibration", help="Of `signspot calibrate` (default: the one kept for the model, or shipped with it)."
     )
     box: str | None = BOX
     language: str = LANGUAGE

@@ -30,7 +30,7 @@ from signspot.cli.options import (
     say,
     warn_all,
 )
-from signspot.domain.results import Spotting, VideoAnswer, WordAnswer
+from signspot.domain.results import Spotting, VideoAnswer, WordAnswer, told_bands
 from signspot.domain.time import clock
 from signspot.embedding.model import Views
 from signspot.errors import InputError, one_line
@@ -62,15 +62,32 @@ def _print_answer(answer: VideoAnswer) -> None:
         rows = []
         for one in found:
             start, stop = clock(one.span_ms.start, 3), clock(one.span_ms.stop, 3)
-            sure = "?" if one.presence is None else f"{one.presence.probability:.0%}"
+            sure = "?" if one.presence is None else f"{one.presence.band.value} {one.presence.probability:.0%}"
             rows.append((start, stop, one.word, one.variant, f"{one.cosine:.3f}", sure, one.entry_id))
         print_table(("from", "to", "word", "variant", "cosine", "presence", "dictionary entry"), rows)
     if missing := [word for word in answer.words if not word.spottings]:
         said = f"{missing[0].word}: {_absence(missing[0], answer)}" if len(missing) == 1 else _absences(missing, answer)
         console.print(Text(one_line(said)), soft_wrap=True)  # one line, however many words
-    if found and all(one.presence is None for one in found):
-        said = f"found: cosine {answer.threshold:.3f} or more; presence: unknown without `signspot calibrate`"
-        console.print(Text(said, style="dim"))
+    if said := closing_line(answer):
+        console.print(Text(said, style="dim"), soft_wrap=True)
+
+
+def closing_line(answer: VideoAnswer) -> str:
+    """What counted as found, and how many false alarms that gave where the truth was known."""
+    if answer.least_presence is not None:
+        alarms = (
+            "" if answer.false_alarms is None else f" ({_rate(answer.false_alarms)} per word and hour, as calibrated)"
+        )
+        return f"found: presence {answer.least_presence:.0%} or more{alarms}"
+    if any(one.presence is not None for one in answer):
+        return f"found: cosine {answer.threshold:.3f} or more"
+    if any(word.spottings for word in answer.words):
+        return f"found: cosine {answer.threshold:.3f} or more; presence: unknown without `signspot calibrate`"
+    return ""
+
+
+def _rate(alarms: float) -> str:
+    return f"about {alarms:.2g} false alarms"
 
 
 def _absences(missing: Sequence[WordAnswer], answer: VideoAnswer) -> str:
@@ -410,7 +427,7 @@ class _Coverage:
 
 
 def _summary(annotated: Annotated) -> str:
-    said = f"found signs for {annotated.n_explained} of {len(annotated.mentions)} subtitle words"
+    said = f"found signs for {annotated.n_explained} of {len(annotated.mentions)} subtitle words{told_bands(annotated)}"
     lag = annotated.lag
     if lag.lag_ms is None or lag.drift is None:
         return f"{said}; too few to measure the lag of the subtitles"

@@ -16,6 +16,7 @@ from rich.text import Text
 from signspot.cli import options as shared
 from signspot.cli.console import progress_bars
 from signspot.cli.options import SearchOptions, counted, give_json, grouped, refuse_json, say, warn_all
+from signspot.domain.results import told_bands
 from signspot.errors import one_line
 from signspot.files.atomic import refuse_folder
 from signspot.spotting.variants import Diversity
@@ -85,7 +86,7 @@ def variants(
 
 
 def _show(report: VariantReport) -> None:
-    say(f"{report.word}: found {counted(len(report.uses), 'time')}")
+    say(f"{report.word}: found {counted(len(report.uses), 'time')}{told_bands(one.spotting for one in report.uses)}")
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", overflow="fold")
     for name in report.names:
@@ -150,7 +151,7 @@ def _find(
 
 def _show_mined(mined: Mined) -> None:
     n_clips = sum(bool(example.file) for example in mined.examples)
-    where = f"found {counted(mined.n_found, 'time')} in {counted(mined.n_videos, 'video')}"
+    where = f"found {counted(mined.n_found, 'time')} in {counted(mined.n_videos, 'video')}{mined.bands}"
     say(f"{mined.word}: {where}; {len(mined.examples)} chosen, {counted(n_clips, 'clip')}")
     for path in mined.written:
         say(f"wrote {path}")

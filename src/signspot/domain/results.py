@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 
 from signspot.domain.recordings import Subtitle, Word
 from signspot.domain.time import MillisSpan
 from signspot.domain.tracks import SimilarityTrack
+
+
+class Band(Enum):
+    """How far an answer can be believed, for people: each word means the same in every command."""
+
+    LIKELY = "likely"  # right in two of three cases, or more often
+    POSSIBLE = "possible"
+    UNLIKELY = "unlikely"  # right in less than one of four cases
+
+    @classmethod
+    def of(cls, probability: float) -> Band:
+        if probability >= _LIKELY:
+            return cls.LIKELY
+        return cls.POSSIBLE if probability >= _POSSIBLE else cls.UNLIKELY
+
+
+_LIKELY, _POSSIBLE = 2 / 3, 1 / 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +40,10 @@ class Presence:
     def __post_init__(self) -> None:
         if not 0 <= self.probability <= 1:
             raise ValueError(f"presence {self.probability} is out of range: use 0 to 1")
+
+    @property
+    def band(self) -> Band:
+        return Band.of(self.probability)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +114,7 @@ class VideoAnswer:
     partial: str = ""  # such as "partial, 3:52 of 42:00" where the file is damaged
     warnings: tuple[str, ...] = ()
     least_presence: float | None = None  # the lowest probability that counted as found; None: the cosine decided
+    false_alarms: float | None = None  # per word and hour, as many as this gave where the truth was known
 
     def __post_init__(self) -> None:
         if not -1 <= self.threshold <= 1:
@@ -99,3 +123,10 @@ class VideoAnswer:
     def __iter__(self) -> Iterator[Spotting]:
         found = (spotting for word in self.words for spotting in word.spottings)
         return iter(sorted(found, key=lambda s: (s.span_ms, s.word)))
+
+
+def told_bands(spottings: Iterable[Spotting]) -> str:
+    """How many findings each band has, such as " (5 likely, 2 possible)"; nothing where no probability is known."""
+    counts = Counter(one.presence.band for one in spottings if one.presence is not None)
+    named = ", ".join(f"{counts[band]} {band.value}" for band in Band if counts[band])
+    return f" ({named})" if named else ""

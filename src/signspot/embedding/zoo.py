@@ -438,7 +438,8 @@ def kept_at(model: Model, environment: Mapping[str, str]) -> Path:
 def calibration_for(model: Model, named: Path | None, model_name: str) -> Calibration | None:
     """The calibration that was named, or the one beside the model's file, or the one that is kept; None: uncalibrated.
 
-    A named one must fit; one of the others that is for another model is passed over.
+    A shipped model has one beside it, which one's own, made by `signspot calibrate`, replaces. A named one must fit;
+    one of the others that is for another model is passed over.
     """
     if named is not None:
         calibration = read_calibration(named)
@@ -452,13 +453,20 @@ def calibration_for(model: Model, named: Path | None, model_name: str) -> Calibr
     return None
 
 
+def shipped_calibration(model: Model) -> Calibration | None:
+    """The calibration that comes with a model; None: it has none."""
+    path = (_SHIPPED / model.name).with_suffix(CALIBRATION_SUFFIX)
+    found = read_calibration(path) if _NAME.fullmatch(model.name) and _is_there(path) else None
+    return found if found is not None and found.fingerprint == model.fingerprint else None
+
+
 def _places(model: Model, model_name: str) -> tuple[Path, ...]:
     places: list[Path] = []
     with suppress(SignspotError):  # a built-in model has no file
         places.append(model_path(model_name).with_suffix(CALIBRATION_SUFFIX))
     with suppress(SignspotError):  # nor has everybody a home
         places.append(kept_at(model, os.environ))
-    return tuple(places)
+    return tuple(sorted(places, key=lambda path: path.parent == _SHIPPED))
 
 
 # The small steps that library users take one at a time.

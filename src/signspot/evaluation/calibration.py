@@ -6,6 +6,7 @@ Conventions: bins are half-open [low, high), the last also holds 1. An empty bin
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,7 +52,14 @@ def reliability(probability: npt.ArrayLike, right: npt.ArrayLike, n_bins: int = 
 # often candidates like it were right where the truth is known. False alarms are counted for each hour of video and each
 # word that is searched for in it: ten words in one hour are ten word-hours.
 
-EVIDENCE = ("cosine", "margin to other words", "log windows searched", "log entries")  # the columns
+EVIDENCE = (  # the columns
+    "cosine",
+    "margin to other words",  # at the same moment: those searched for, and the words that the model knows
+    "rise over its middle",  # of the word's cosines in all that was searched
+    "log windows searched",
+    "log entries",
+    "log words",  # searched for at once
+)
 FEWEST = 200  # candidates of known truth; with fewer, a calibration would be a guess
 _FEWEST_OF_EACH = 10
 _RIDGE = 1.0  # keeps weights finite where the classes can be told apart without error
@@ -158,6 +166,24 @@ def _fit_isotonic(log_odds: Floats, right: Bools) -> Isotonic:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SearchSizes:
+    """Of false alarms in searches for few words and for many: words compete, so the more, the fewer alarms each has."""
+
+    alarm_words: Ints  # (n,) for how many words was searched where each alarm was
+    words: Ints  # (k,) rising: for how many words was searched
+    word_hours: Floats  # (k,) and how long
+
+    def __post_init__(self) -> None:
+        if self.words.shape != self.word_hours.shape or not len(self.words) or (np.diff(self.words) <= 0).any():
+            raise ValueError("searches for so many words are counted once, for some hours")
+
+    def like(self, n_words: int) -> Bools:
+        """(k,) the searches for about as many words: half to twice, or the nearest if there is none."""
+        factor = np.abs(np.log(self.words / max(1, n_words)))
+        return np.asarray(factor <= max(float(np.log(2.0)) + 1e-9, float(factor.min())))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class PresenceFit:
     """Evidence to probability, and the false alarms that were counted with it."""
 
@@ -165,24 +191,44 @@ class PresenceFit:
     isotonic: Isotonic | None  # None: the logistic fit as it is
     alarms: Floats  # probabilities of the wrong candidates, falling, the highest 5,000 of them
     word_hours: float  # searched
+    usual: float = 0.5  # the lowest probability that counts as found unless the user asks for something else
+    searches: SearchSizes | None = None  # None: all searches were for as many words as the next will be
 
     def __post_init__(self) -> None:
         if not 0 < self.word_hours < np.inf or (np.diff(self.alarms) > 0).any():
             raise ValueError("false alarms are sorted from the surest down, of some hours of search")
+        if self.searches is not None and self.searches.alarm_words.shape != self.alarms.shape:
+            raise ValueError("every false alarm is one of a search for some words")
+        if not 0 <= self.usual <= 1:
+            raise ValueError(f"{self.usual} is no probability")
 
     def probability(self, columns: Floats) -> Floats:
         """(n, k) evidence -> (n,)."""
         return _probability(self.logistic, self.isotonic, columns)
 
-    def least_presence(self, alarms_per_hour: float) -> float:
-        """The lowest probability to show, so that an hour of search for one word gives so many false alarms."""
+    def _like(self, n_words: int | None) -> tuple[Floats, float]:
+        """The false alarms of searches for about as many words, and the hours of these."""
+        if self.searches is None or n_words is None:
+            return self.alarms, self.word_hours
+        like = self.searches.like(n_words)
+        own = np.isin(self.searches.alarm_words, self.searches.words[like])
+        return self.alarms[own], float(self.searches.word_hours[like].sum())
+
+    def least_presence(self, alarms_per_hour: float, n_words: int | None = None) -> float:
+        """The lowest probability to show, so that an hour of search for one of the words gives so many false alarms."""
         if not 0 < alarms_per_hour < np.inf:
             raise InputError("false alarms", f"{alarms_per_hour} an hour", "give a positive number, such as 1/h")
-        allowed = int(alarms_per_hour * self.word_hours)
-        if allowed >= len(self.alarms):
+        alarms, word_hours = self._like(n_words)
+        allowed = int(alarms_per_hour * word_hours)
+        if allowed >= len(alarms):
             return 0.0
         # Above the first alarm that is one too many.
-        return float(min(1.0, np.nextafter(self.alarms[allowed], 2.0)))
+        return float(min(1.0, np.nextafter(alarms[allowed], 2.0)))
+
+    def false_alarms(self, least_presence: float, n_words: int | None = None) -> float:
+        """As many false alarms an hour of search for one of the words gives, of findings from a probability on."""
+        alarms, word_hours = self._like(n_words)
+        return float((alarms >= least_presence).sum() / word_hours)
 
     @property
     def lowest_rate(self) -> float:
@@ -197,8 +243,19 @@ def _probability(logistic: Logistic, isotonic: Isotonic | None, columns: Floats)
     return np.asarray(np.interp(log_odds, isotonic.log_odds, isotonic.probability))
 
 
-def fit_presence(columns: Floats, right: Bools, word_hours: float, *, isotonic: bool = False) -> PresenceFit:
-    """Fit on candidates of known truth: evidence (n, k), `right` (n,), and how long was searched for how many words."""
+def fit_presence(
+    columns: Floats,
+    right: Bools,
+    word_hours: float,
+    *,
+    isotonic: bool = False,
+    n_words: Ints | None = None,
+    hours_of: Mapping[int, float] | None = None,
+) -> PresenceFit:
+    """Fit on candidates of known truth: evidence (n, k), `right` (n,), and how long was searched for how many words.
+
+    Where searches were for few words and for many: `n_words` (n,) of each candidate's, and the hours of each number.
+    """
     n_right = int(right.sum())
     if len(right) < FEWEST or min(n_right, len(right) - n_right) < _FEWEST_OF_EACH:
         what = f"{n_right} right and {len(right) - n_right} wrong candidates are too few to calibrate on"
@@ -206,8 +263,13 @@ def fit_presence(columns: Floats, right: Bools, word_hours: float, *, isotonic: 
         raise InputError("calibration", what, fix)
     logistic = fit_logistic(columns, right)
     pooled = _fit_isotonic(logistic.log_odds(columns), right) if isotonic else None
-    wrong = np.sort(_probability(logistic, pooled, columns[~right]))[::-1][:_KEPT_ALARMS]
-    return PresenceFit(logistic, pooled, wrong, word_hours)
+    wrong = _probability(logistic, pooled, columns[~right])
+    surest = np.argsort(-wrong, kind="stable")[:_KEPT_ALARMS]
+    sizes = None
+    if n_words is not None and hours_of is not None:
+        words, hours = np.array(sorted(hours_of.items()), np.float64).T
+        sizes = SearchSizes(n_words[~right][surest].astype(np.int64), words.astype(np.int64), hours)
+    return PresenceFit(logistic, pooled, wrong[surest], word_hours, searches=sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -218,9 +280,10 @@ class Calibration:
     fingerprint: str  # of the model: cosines of another mean something else
     plain: PresenceFit  # of a search that knows nothing of subtitles
     read: PresenceFit | None  # of a search around the subtitles that mention the word; None: not known
-    cohort: FloatArray  # (n, d) unit rows: dictionary clips of other words, which a sign must beat
+    cohort: FloatArray  # (n, d) unit rows: clips or directions of other words, which a sign must beat
     cohort_words: tuple[Word, ...]  # (n,)
     fitted_on: str  # what it was fitted on, for people
+    lowest: float = -1.01  # no sign was found below this cosine: what lies there is not looked at
 
     def __post_init__(self) -> None:
         if self.cohort.ndim != 2 or len(self.cohort) != len(self.cohort_words):

@@ -1,29 +1,21 @@
 """Did you mean: the words whose dictionary clips look most like a recording of one sign, with a band of confidence.
 
-A band is no percentage: it says how the recording compares with the dictionary, and experiments/lookup says how often
-each band was right where the truth is known.
+The bands are those of every command (`domain.results.Band`). Here cosines decide: how the recording compares with the
+dictionary. experiments/lookup says how often each band was right where the truth is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 import numpy as np
 
 from signspot.domain.recordings import Entry, Word
+from signspot.domain.results import Band
 from signspot.domain.tracks import FloatArray, unit
 
 _MIRRORED = 2 / 3  # of the way from a perfect match: a mirror image that is hardly nearer says nothing about the hands
-
-
-class Band(Enum):
-    """How sure a guess is."""
-
-    LIKELY = "likely"  # looks enough alike, and clearly more than any other word
-    POSSIBLE = "possible"  # looks enough alike, but others do too
-    UNLIKELY = "unlikely"  # shown because nothing looks more alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,10 @@ class Guess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupLimits:
-    """When a guess is likely or possible."""
+    """When a guess is likely (looks enough alike, and clearly more than any other word) or possible (others do too).
+
+    What is unlikely is shown because nothing looks more alike.
+    """
 
     possible: float  # least cosine
     clear: float = 0.05  # by which the first word must lead the second to be likely

@@ -64,17 +64,10 @@ def _are_one(pair: tuple[int, int], curve: FloatArray, starts: npt.NDArray[np.in
     return bool(starts[second] - starts[first] < reach and curve[first:second].min() > lower - _VALLEY)
 
 
-def spottings_of(
-    similarity: SimilarityTrack, threshold: float, provenance: Provenance, how: Refinement | None = None
-) -> tuple[Spotting, ...]:
-    """All findings of a word in a video; their spans do not overlap. None is an answer too."""
-    return spottings_at(similarity, peaks_of(similarity, similarity.best, threshold), provenance, how)
-
-
 def spottings_at(
     similarity: SimilarityTrack, windows: npt.NDArray[np.int64], provenance: Provenance, how: Refinement | None = None
 ) -> tuple[Spotting, ...]:
-    """The findings at some windows; without `how`, a finding lasts as long as its window.
+    """The findings at some windows, whose spans do not overlap; without `how`, a finding lasts as long as its window.
 
     The best entry over all variants gives the cosine and names the variant (Paper 3.2, "Test time").
     """

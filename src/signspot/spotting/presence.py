@@ -2,34 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from signspot.domain.recordings import Word
 from signspot.domain.results import Presence, Provenance, Spotting
-from signspot.domain.tracks import Bools, EmbeddingTrack, FloatArray, Floats, Ints, SimilarityTrack, rates_of
+from signspot.domain.tracks import (
+    Bools,
+    EmbeddingTrack,
+    EntryVectors,
+    FloatArray,
+    Floats,
+    Ints,
+    SimilarityTrack,
+    rates_of,
+    unit,
+)
 from signspot.evaluation.calibration import Calibration, PresenceFit, absence_of
-from signspot.spotting.peaks import Refinement, peaks_of, spottings_at
+from signspot.spotting.peaks import SIGN_LENGTH, Refinement, peaks_of, spottings_at
 
 _DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
-_LOWEST = -1.01  # below every cosine, above what could not be compared
+LOWEST = -1.01  # below every cosine, above what could not be compared
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Candidates:
-    """The peaks of one word in what was searched of a video."""
+class Candidates:
+    """The peaks of one word in what was searched of a video, and the entry that each looks most like."""
 
+    similarity: SimilarityTrack
     windows: Ints  # (n,) rising
-    evidence: Floats  # (n, 4): see evaluation.presence.EVIDENCE
+    cosine: Floats  # (n,)
 
     def __len__(self) -> int:
         return len(self.windows)
 
+    def kept(self, chosen: Bools) -> Candidates:
+        return replace(self, windows=self.windows[chosen], cosine=self.cosine[chosen])
+
+    @property
+    def entry(self) -> Ints:
+        """(n,) the number of the most similar entry."""
+        return np.asarray(self.similarity.cosine[self.windows].argmax(axis=1), np.int64)
+
+    @property
+    def spans(self) -> Ints:
+        """(n, 2) the frames that each takes, if it is a sign."""
+        grid, lengths = self.similarity.grid, self.similarity.lengths
+        middle = grid.starts()[self.windows] + grid.length / 2
+        half = np.full(len(self), SIGN_LENGTH / 2) if lengths is None else lengths[self.windows] / 2
+        return np.round(np.stack([middle - half, middle + half], axis=1)).astype(np.int64).clip(0, grid.n_frames)
+
+
+def candidates_of(similarity: SimilarityTrack, lowest: float = LOWEST) -> Candidates:
+    """Every peak of a word's curve from the cosine `lowest` on; windows that were not searched count for nothing."""
+    best = np.round(_steadied(similarity.best), _DECIMALS)
+    windows = peaks_of(similarity, best, max(lowest, LOWEST))
+    return Candidates(similarity, windows, best[windows].astype(np.float64))
+
+
+# A moment shows one sign: candidates of different words compete for it, unless their entries show the same sign.
+
+_SAME_SIGN = 0.9  # the cosine of two entries from which on they may show one sign under two names
+_SAME_PROTOTYPE = 0.6  # the same for the direction of a word, which resembles no single clip that much
+_MOST_SHARED = 0.5  # of a candidate's frames that stronger ones of other words may have
+
+
+def standing(words: Sequence[Candidates], entries: Sequence[EntryVectors]) -> tuple[Candidates, ...]:
+    """The candidates of several words without those that lose their moment: over half of it to stronger other words.
+
+    The strongest takes its frames first; equally strong ones come in the order of the words. `entries` has the vectors
+    of each of the words, in the same order: words whose entries look the same leave each other alone.
+    """
+    numbers = np.repeat(np.arange(len(words)), [len(one) for one in words])
+    if len(np.unique(numbers)) < 2:
+        return tuple(words)
+    spans, cosine = np.concatenate([one.spans for one in words]), np.concatenate([one.cosine for one in words])
+    n_views = [len(own.entries) // max(1, len(one.similarity.entries)) for one, own in zip(words, entries, strict=True)]
+    looks = np.concatenate(
+        [unit(own.vectors)[one.entry * n] for one, own, n in zip(words, entries, n_views, strict=True) if len(one)]
+    )
+    owner = np.full(int(spans.max(initial=0)), -1, np.int64)  # of each frame, the candidate that took it
+    stands = np.ones(len(spans), dtype=bool)
+    for number in np.argsort(-cosine, kind="stable").tolist():
+        start, stop = spans[number].tolist()
+        taken = owner[start:stop]
+        others = taken[(taken >= 0) & (numbers[taken] != numbers[number])]
+        if len(others) > _MOST_SHARED * (stop - start):
+            rivals, n_frames = np.unique(others, return_counts=True)
+            n_lost = n_frames[looks[rivals] @ looks[number] < _SAME_SIGN].sum()
+            stands[number] = n_lost <= _MOST_SHARED * (stop - start)
+        if stands[number]:
+            owner[start:stop] = np.where(taken < 0, number, taken)
+    parts = np.split(stands, np.cumsum([len(one) for one in words])[:-1])
+    return tuple(one.kept(part) for one, part in zip(words, parts, strict=True))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cohort:
-    """Dictionary clips of other words, which a sign must resemble less than its own."""
+    """Clips or directions of words, which a sign must resemble less than its own word."""
 
     vectors: FloatArray  # (n, d) unit rows
     words: tuple[Word, ...]
@@ -38,29 +111,78 @@ class Cohort:
     def of(cls, calibration: Calibration) -> Cohort:
         return cls(calibration.cohort, calibration.cohort_words)
 
-    def highest(self, track: EmbeddingTrack, windows: Ints, word: Word) -> Floats:
-        """(n,) the highest cosine of each of the windows with a clip of any word but `word`; -1 if there is none."""
-        others = np.array([other != word for other in self.words], dtype=bool)
-        highest = np.full(len(windows), -1.0)
-        for vectors in rates_of(track) if others.any() and len(windows) else ():
-            rows = np.nan_to_num(np.asarray(vectors[windows], np.float64), posinf=0, neginf=0)
-            rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
-            highest = np.maximum(highest, (rows @ self.vectors[others].T).max(axis=1))
-        return highest
+
+_ROWS_AT_ONCE = 2048  # a track of hours is never compared whole
+_KEPT = 16  # rivals of a window: more than are left out as the word itself, or as the same sign
+_MOST_ENTRIES = 6  # of a word as a rival of others
 
 
-def candidates_of(similarity: SimilarityTrack, track: EmbeddingTrack, cohort: Cohort) -> _Candidates:
-    """Every peak of a word's curve with its evidence; windows that were not searched score -inf and count for nothing.
+@dataclass(frozen=True, slots=True, eq=False)
+class Rivals:
+    """What else the windows of a video look like: the entries of all words searched for, and a cohort."""
+
+    vectors: FloatArray  # (m, d) unit rows
+    words: tuple[Word, ...]  # (m,)
+    is_prototype: Bools  # (m,) of the cohort
+    nearest: npt.NDArray[np.int32]  # (n_windows, k) the rows that each window looks most like
+    cosine: FloatArray  # (n_windows, k)
+
+    @classmethod
+    def of(cls, track: EmbeddingTrack, entries: Sequence[EntryVectors], cohort: Cohort) -> Rivals:
+        rows = [unit(_few(one.vectors)) for one in entries]
+        named = [one.word for one, own in zip(entries, rows, strict=True) for _ in own]
+        vectors = np.concatenate([*rows, cohort.vectors.reshape(-1, track.vectors.shape[1])]).astype(np.float32)
+        is_prototype = np.arange(len(vectors)) >= len(named)
+        n, k = len(track.vectors), min(_KEPT, len(vectors))
+        nearest, cosine = np.zeros((n, k), np.int32), np.full((n, k), -1.0, np.float32)
+        for first in range(0, n if k else 0, _ROWS_AT_ONCE):
+            some = slice(first, first + _ROWS_AT_ONCE)
+            alike = np.maximum.reduce([unit(np.asarray(one[some])) @ vectors.T for one in rates_of(track)])
+            best = (
+                np.argpartition(alike, -k, axis=1)[:, -k:]
+                if k < len(vectors)
+                else np.tile(np.arange(k), (len(alike), 1))
+            )
+            nearest[some], cosine[some] = best, np.take_along_axis(alike, best, axis=1)
+        return cls(vectors, (*named, *cohort.words), is_prototype, nearest, cosine)
+
+    def highest(self, candidates: Candidates, entries: EntryVectors) -> Floats:
+        """(n,) the highest cosine at each candidate with what is neither its word nor its sign; -1 if there is none."""
+        nearest, word = self.nearest[candidates.windows], candidates.similarity.word
+        if not nearest.size:
+            return np.full(len(candidates), -1.0)
+        n_views = len(entries.entries) // max(1, len(candidates.similarity.entries))
+        own = unit(entries.vectors)[candidates.entry * n_views]
+        alike = np.einsum("nkd,nd->nk", self.vectors[nearest], own)
+        is_other = np.array([other != word for other in self.words], dtype=bool)[nearest]
+        is_other &= alike < np.where(self.is_prototype[nearest], _SAME_PROTOTYPE, _SAME_SIGN)
+        cosine = self.cosine[candidates.windows]
+        # Where everything near is left out, the others are at most as near as the last of it.
+        lowest = -1.0 if nearest.shape[1] == len(self.vectors) else cosine.min(axis=1)
+        highest = np.where(is_other, cosine, -np.inf).max(axis=1)
+        return np.asarray(np.where(is_other.any(axis=1), highest, lowest), np.float64)
+
+
+def _few(vectors: FloatArray) -> FloatArray:
+    if len(vectors) <= _MOST_ENTRIES:
+        return vectors
+    return vectors[np.linspace(0, len(vectors) - 1, _MOST_ENTRIES).astype(np.int64)]
+
+
+def evidence_of(candidates: Candidates, entries: EntryVectors, rivals: Rivals, n_words: int) -> Floats:
+    """(n, 6) what speaks for each candidate: the columns of `evaluation.calibration.EVIDENCE`.
 
     Neighbouring windows are nearly the same, so a search counts as long as it has windows that share no frame.
     """
-    best, grid = np.round(_steadied(similarity.best), _DECIMALS), similarity.grid
-    windows = peaks_of(similarity, best, _LOWEST)
-    cosine = best[windows].astype(np.float64)
-    n_searched = max(1, int((best > _LOWEST).sum()) * grid.stride // grid.length)
-    fixed = np.broadcast_to(np.log([n_searched, max(1, len(similarity.entries))]), (len(windows), 2))
-    margin = cosine - cohort.highest(track, windows, similarity.word)
-    return _Candidates(windows, np.c_[cosine, margin, fixed])
+    similarity, cosine = candidates.similarity, candidates.cosine
+    grid, best = similarity.grid, similarity.best
+    searched = best[best > LOWEST]
+    n_searched = max(1, len(searched) * grid.stride // grid.length)
+    rise = cosine - (float(np.median(searched)) if len(searched) else 0.0)
+    margin = cosine - rivals.highest(candidates, entries)
+    fixed = np.log([n_searched, max(1, len(similarity.entries)), max(1, n_words)])
+    columns: Floats = np.c_[cosine, margin, rise, np.broadcast_to(fixed, (len(cosine), 3))]
+    return columns
 
 
 def _steadied(curve: FloatArray) -> FloatArray:
@@ -80,31 +202,33 @@ def _steadied(curve: FloatArray) -> FloatArray:
 class Judge:
     """Turns the peaks of one video into probabilities."""
 
-    track: EmbeddingTrack
     calibration: Calibration
     fit: PresenceFit
-    cohort: Cohort
+    rivals: Rivals
+    n_words: int
 
     @classmethod
-    def of(cls, calibration: Calibration, track: EmbeddingTrack, *, is_read: bool) -> Judge:
-        """For a search with or without subtitles; ValueError if the calibration is for another model."""
+    def of(
+        cls, calibration: Calibration, track: EmbeddingTrack, words: Sequence[EntryVectors], *, is_read: bool
+    ) -> Judge:
+        """For a search for words, with or without subtitles; ValueError if the calibration is for another model."""
         if calibration.fingerprint != track.fingerprint:
             raise ValueError(f"{track.video_id}: vectors by {track.fingerprint!r}, not {calibration.fingerprint!r}")
-        return cls(track, calibration, calibration.fit_for(is_read=is_read), Cohort.of(calibration))
+        rivals = Rivals.of(track, words, Cohort.of(calibration))
+        # How many words all subtitles mention says nothing about one that is looked for near its own.
+        return cls(calibration, calibration.fit_for(is_read=is_read), rivals, 1 if is_read else len(words))
 
-    def __call__(self, similarity: SimilarityTrack) -> _Judged:
-        candidates = candidates_of(similarity, self.track, self.cohort)
-        probability = self.fit.probability(candidates.evidence)
-        return _Judged(candidates.windows, probability, candidates.evidence[:, 0], self.calibration.name)
+    def __call__(self, candidates: Candidates, entries: EntryVectors) -> Judged:
+        probability = self.fit.probability(evidence_of(candidates, entries, self.rivals, self.n_words))
+        return Judged(candidates, probability, self.calibration.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Judged:
+class Judged:
     """The peaks of a word and the probability of each."""
 
-    windows: Ints  # (n,) rising
+    candidates: Candidates
     probability: Floats  # (n,)
-    cosine: Floats  # (n,)
     calibration: str
 
     @property
@@ -112,10 +236,9 @@ class _Judged:
         """That the word is signed at one of the peaks at least."""
         return Presence(1 - absence_of(self.probability), self.calibration)
 
-    def spottings(
-        self, similarity: SimilarityTrack, shown: Bools, provenance: Provenance, how: Refinement | None
-    ) -> tuple[Spotting, ...]:
-        found = spottings_at(similarity, self.windows[shown], provenance, how)
+    def spottings(self, shown: Bools, provenance: Provenance, how: Refinement | None) -> tuple[Spotting, ...]:
+        windows = self.candidates.windows[shown]
+        found = spottings_at(self.candidates.similarity, windows, provenance, how)
         sure = self.probability[shown].tolist()
         return tuple(
             replace(one, presence=Presence(probability, self.calibration))

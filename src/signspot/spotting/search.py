@@ -23,8 +23,8 @@ from signspot.domain.tracks import (
     unit,
 )
 from signspot.evaluation.calibration import Calibration
-from signspot.spotting.peaks import Refinement, limited_to, peaking_inside, spottings_of
-from signspot.spotting.presence import Judge
+from signspot.spotting.peaks import Refinement, limited_to, peaking_inside, spottings_at
+from signspot.spotting.presence import Candidates, Judge, candidates_of, standing
 
 Mentions = Mapping[Word, tuple[Subtitle, ...]]
 
@@ -46,6 +46,12 @@ class Rule:
     calibration: Calibration | None = None  # None: cosines only
     least_presence: float | None = None  # lowest probability; None: the cosine decides
     refine: bool = True  # a finding lasts as long as the sign; False: as the window of 16 frames
+    compete: bool = True  # a moment is given to the word it resembles most
+
+    @property
+    def lowest(self) -> float:
+        """The lowest cosine that is looked at: with a calibration, signs that are not shown may be there, too."""
+        return self.threshold if self.calibration is None else self.calibration.lowest
 
     def lowest_cosine(self, answers: Sequence[WordAnswer]) -> float:
         """The lowest cosine that counted as found; where probabilities decide, that of the findings."""
@@ -64,21 +70,27 @@ def search(
     padding_ms: int = 0,
 ) -> tuple[WordAnswer, ...]:
     """Look for every word of a query: everywhere, or only up to `padding_ms` around subtitles that mention it."""
-    judge = None
-    if rule.calibration is not None:
-        judge = Judge.of(rule.calibration, track, is_read=mentions is not None)
-    found: list[WordAnswer] = []
-    for compared in compare(track, query):
-        if mentions is None:
-            found.append(_answer(compared, rule, judge, provenance))
-            continue
-        mentioning = mentions.get(compared.word, ())
-        searched = around(mentioning, padding_ms)
-        inside = windows_inside(compared, searched)
-        answer = _answer(limited_to(compared, inside), rule, judge, provenance)
-        kept = peaking_inside(answer.spottings, compared, inside)
-        found.append(replace(answer, searched_ms=searched, spottings=attributed(kept, mentioning)))
-    return tuple(found)
+    read = mentions is not None
+    asked = [entries for entries in query.words if not read or entries.word in (mentions or ())]
+    searched = {one.word: around((mentions or {}).get(one.word, ()), padding_ms) for one in query.words if read}
+    compared = list(compare(track, query))
+    inside = {one.word: windows_inside(one, searched[one.word]) for one in compared if read}
+    limited = [limited_to(one, inside[one.word]) if read else one for one in compared]
+    judge = None if rule.calibration is None else Judge.of(rule.calibration, track, asked, is_read=read)
+    found = [candidates_of(one, rule.lowest) for one in limited]
+    if rule.compete:
+        found = list(standing(found, query.words))
+    answers = [_answer(one, own, rule, judge, provenance) for one, own in zip(found, query.words, strict=True)]
+    if mentions is None:
+        return tuple(answers)
+    return tuple(
+        replace(
+            answer,
+            searched_ms=searched[one.word],
+            spottings=attributed(peaking_inside(answer.spottings, one, inside[one.word]), mentions.get(one.word, ())),
+        )
+        for answer, one in zip(answers, compared, strict=True)
+    )
 
 
 def compare(track: EmbeddingTrack, query: Query) -> Iterator[SimilarityTrack]:
@@ -131,14 +143,17 @@ def attributed(
     )
 
 
-def _answer(compared: SimilarityTrack, rule: Rule, judge: Judge | None, provenance: Provenance) -> WordAnswer:
+def _answer(
+    candidates: Candidates, entries: EntryVectors, rule: Rule, judge: Judge | None, provenance: Provenance
+) -> WordAnswer:
     """The findings of a word, and how probable it is that it is there at all."""
     how = Refinement() if rule.refine else None
+    similarity = candidates.similarity
     if judge is None:
-        return WordAnswer(compared, spottings_of(compared, rule.threshold, provenance, how))
-    judged, least = judge(compared), rule.least_presence
-    shown = judged.cosine >= rule.threshold if least is None else judged.probability >= least
-    return WordAnswer(compared, judged.spottings(compared, shown, provenance, how), presence=judged.anywhere)
+        return WordAnswer(similarity, spottings_at(similarity, candidates.windows, provenance, how))
+    judged, least = judge(candidates, entries), rule.least_presence
+    shown = candidates.cosine >= rule.threshold if least is None else judged.probability >= least
+    return WordAnswer(similarity, judged.spottings(shown, provenance, how), presence=judged.anywhere)
 
 
 # The cosine of every window of a video with every entry of a word (psi of Paper 3.1).

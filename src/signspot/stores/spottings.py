@@ -360,6 +360,7 @@ def answer_record(answer: VideoAnswer) -> dict[str, object]:
         "duration_ms": answer.duration_ms,
         "threshold": answer.threshold,
         "least_presence": answer.least_presence,
+        "false_alarms_per_word_and_hour": None if answer.false_alarms is None else round(answer.false_alarms, 3),
         "partial": answer.partial,
         "warnings": list(answer.warnings),
         "words": [

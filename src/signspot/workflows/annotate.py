@@ -147,7 +147,8 @@ def annotate_prepared(episode: Episode, query: Query, model: Model, options: Spo
     """Explain the subtitles of one video with a prepared query."""
     if options.subtitles is None:
         raise InputError(episode.video, "no subtitles to explain", "give --subtitles")
-    answer = spot_prepared(episode, query, model, options)
+    # Which word a moment is given to is decided for all mentions together.
+    answer = spot_prepared(episode, query, model, dataclasses.replace(options, compete=False))
     return explained(answer, options, query.dictionary.vocabulary)
 
 

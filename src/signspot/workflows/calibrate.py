@@ -18,14 +18,14 @@ from signspot.domain.recordings import Annotation, Episode, Subtitle
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import Bools, EmbeddingTrack, EntryVectors, FloatArray, Floats, Ints, SimilarityTrack
 from signspot.embedding.model import Model
-from signspot.embedding.zoo import ModelChoice, kept_at, open_model
+from signspot.embedding.zoo import ModelChoice, kept_at, open_model, shipped_calibration
 from signspot.errors import InputError, Notice
 from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, Reliability, fit_presence, reliability
 from signspot.evaluation.localisation import claimed, is_near
 from signspot.figures.evaluation import AlarmFigure, ReliabilityFigure, plot_calibration
 from signspot.files.atomic import make_folder, refuse_existing
 from signspot.spotting.peaks import limited_to
-from signspot.spotting.presence import Cohort, candidates_of
+from signspot.spotting.presence import LOWEST, Cohort, Rivals, candidates_of, evidence_of, standing
 from signspot.spotting.search import Mentions, Query, around, compare, windows_inside
 from signspot.stores.calibration import write_calibration
 from signspot.stores.corpus import CorpusSource, placed, read_corpus
@@ -38,6 +38,7 @@ Method = Literal["auto", "logistic", "isotonic"]
 SHOWN = 0.05  # probability of a finding that anybody looks at: below lie thousands of peaks that nobody sees
 RATES = (0.1, 0.3, 1.0, 3.0, 10.0)  # false alarms in an hour for each word that people ask for; rising
 _LARGEST_COHORT = 512  # clips
+_BELOW = 0.05  # of a cosine: as much less alike may a sign be than any that was found
 _ENOUGH_TO_POOL = 1000  # right candidates: with fewer, pools are small and isotonic fits follow chance
 _MS_PER_HOUR = 3_600_000
 
@@ -62,7 +63,7 @@ class CalibrateRequest:
 class Examples:
     """Candidates of known truth, one row each, and how long was searched for them."""
 
-    evidence: Floats  # (n, 4)
+    evidence: Floats  # (n, 6): see evaluation.calibration.EVIDENCE
     right: Bools  # (n,)
     group: Ints  # (n,) the signer, or the video where signers are not known
     word_hours: Floats  # (n_groups,)
@@ -89,6 +90,21 @@ class _HeldOut:
     asked: Floats  # (k,) false alarms in an hour for each word
     counted: Floats  # (k,) where so many were asked for
 
+    @classmethod
+    def by(cls, fit: PresenceFit, examples: Examples) -> _HeldOut:
+        """What a fit promises that saw none of the examples."""
+        probability, rates = fit.probability(examples.evidence), np.array(RATES)
+        rates = rates[rates >= fit.lowest_rate]
+        wrong, hours = probability[~examples.right], examples.word_hours.sum()
+        counted = [float((wrong >= fit.least_presence(rate)).sum() / hours) for rate in rates.tolist()]
+        return cls(probability, examples.right, rates, np.array(counted))
+
+    @property
+    def log_loss(self) -> float:
+        """The mean surprise about what was right and what was not, in nats: lower is better."""
+        sure = np.clip(np.where(self.right, self.probability, 1 - self.probability), 1e-9, 1)
+        return float(-np.log(sure).mean())
+
     @property
     def seen(self) -> Reliability | None:
         """Promise and truth of the findings that people get to see; None: there is none."""
@@ -114,6 +130,7 @@ class CalibrationReport:
     n_groups: int
     held_out: _HeldOut | None  # findings without subtitles; None: there is nothing that could be held out
     held_out_read: _HeldOut | None  # findings near a subtitle; None: that is not calibrated, or cannot be held out
+    shipped: _HeldOut | None = None  # what the calibration that comes with the model promises; None: it has none
     path: Path | None = None  # where it was written
 
     @property
@@ -137,6 +154,14 @@ class CalibrationReport:
             "expected_error": self.expected_error,
             "expected_error_read": self.expected_error_read,
             "false_alarms_held_out": None if self.held_out is None else self.held_out.as_json(),
+            "log_loss": None if self.held_out is None else self.held_out.log_loss,
+            "shipped": None
+            if self.shipped is None
+            else {
+                "expected_error": self.shipped.expected_error,
+                "log_loss": self.shipped.log_loss,
+                "false_alarms": self.shipped.as_json(),
+            },
             "weights": dict(zip(EVIDENCE, calibration.plain.logistic.weights, strict=True)),
         }
 
@@ -194,7 +219,7 @@ def _fitted(
     videos: Sequence[LabelledVideo], query: Query, model: Model, request: CalibrateRequest
 ) -> CalibrationReport:
     """Fit on videos whose vectors are known."""
-    cohort = cohort_of(query.words)
+    cohort = Cohort(model.word_vectors, model.words) if model.words else cohort_of(query.words)
     plain = searched_examples(videos, query, cohort, request, is_read=False)
     has_subtitles = request.complete and all(video.subtitles is not None for video in videos)
     read = searched_examples(videos, query, cohort, request, is_read=True) if has_subtitles else None
@@ -206,9 +231,12 @@ def _fitted(
         cohort=cohort.vectors,
         cohort_words=cohort.words,
         fitted_on=f"{len(videos)} videos, {len(query.words)} words, {int(plain.right.sum())} signs found",
+        lowest=lowest_of(plain),
     )
+    shipped = shipped_calibration(model)
     return CalibrationReport(
         calibration=calibration,
+        shipped=None if shipped is None else _HeldOut.by(shipped.plain, plain),
         n_right=int(plain.right.sum()),
         n_wrong=int((~plain.right).sum()),
         n_groups=len(plain.word_hours),
@@ -224,6 +252,11 @@ def searched_examples(
     search = _ExampleSearch(query, cohort, request, 1 + max(video.group for video in videos))
     parts = (search.mentioned(video) if is_read else search.whole(video) for video in videos)
     return Examples.joined([examples for part in parts for examples in part])
+
+
+def lowest_of(examples: Examples) -> float:
+    """Below the cosine of every sign that was found: what lies there need not be judged."""
+    return max(LOWEST, float(examples.evidence[examples.right, 0].min(initial=1.0)) - _BELOW)
 
 
 def fit_of(examples: Examples, method: Method) -> PresenceFit:
@@ -281,7 +314,7 @@ def cohort_of(words: Sequence[EntryVectors]) -> Cohort:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ExampleSearch:
-    """Search of labelled videos for examples."""
+    """Search of labelled videos for examples, as `spot` searches: a moment is given to one word."""
 
     query: Query
     cohort: Cohort
@@ -290,35 +323,47 @@ class _ExampleSearch:
 
     def whole(self, video: LabelledVideo) -> Iterator[Examples]:
         mentions = self._mentions(video)
-        for compared in compare(video.track, self.query):
-            is_known = self.request.complete
-            unknown = np.zeros(len(compared.grid), dtype=bool) if is_known else self._near(compared, mentions)
-            yield self._examples(compared, video, unknown)
+        compared = list(compare(video.track, self.query))
+        known = [~self._near(one, mentions) | self.request.complete for one in compared]
+        yield from self._examples(compared, self.query.words, video, known, n_words=len(compared))
 
     def mentioned(self, video: LabelledVideo) -> Iterator[Examples]:
         mentions = self._mentions(video)
         mentioned = tuple(entries for entries in self.query.words if entries.word in mentions)
-        for compared in compare(video.track, replace(self.query, words=mentioned)):
-            inside = self._near(compared, mentions)
-            yield self._examples(limited_to(compared, inside), video, np.zeros(len(inside), dtype=bool))
+        compared = list(compare(video.track, replace(self.query, words=mentioned)))
+        limited = [limited_to(one, self._near(one, mentions)) for one in compared]
+        known = [np.ones(len(one.grid), dtype=bool) for one in limited]
+        yield from self._examples(limited, mentioned, video, known, n_words=1)
 
     def _near(self, compared: SimilarityTrack, mentions: Mentions) -> Bools:
         return windows_inside(compared, around(mentions.get(compared.word, ()), self.request.options.padding_ms))
 
-    def _examples(self, compared: SimilarityTrack, video: LabelledVideo, unknown: Bools) -> Examples:
-        candidates = candidates_of(compared, video.track, self.cohort)
-        labels = np.array([one.frame for one in video.annotations if one.word == compared.word], np.int64)
-        grid = compared.grid
-        centres = np.minimum(grid.starts()[candidates.windows] + grid.length // 2, grid.n_frames - 1)
-        right = np.zeros(len(centres), dtype=bool)
-        near = is_near(centres[:, None], labels).any(axis=1)  # the rest can claim nothing, and is most
-        right[near] = claimed(centres[near], candidates.evidence[near, 0].astype(np.float32), labels)
-        known = right | ~unknown[candidates.windows]
-        n_windows = int((np.isfinite(compared.best) & ~unknown).sum())
-        hours = np.zeros(self.n_groups)
-        hours[video.group] = n_windows * grid.stride * FRAME_MS / _MS_PER_HOUR
-        group = np.full(int(known.sum()), video.group, np.int64)
-        return Examples(candidates.evidence[known], right[known], group, hours)
+    def _examples(
+        self,
+        compared: Sequence[SimilarityTrack],
+        words: Sequence[EntryVectors],
+        video: LabelledVideo,
+        known: Sequence[Bools],
+        *,
+        n_words: int,
+    ) -> Iterator[Examples]:
+        """The candidates of each word that keep their moment, in windows where it is known what is signed."""
+        rivals = Rivals.of(video.track, words, self.cohort)
+        found = standing([candidates_of(one) for one in compared], words)
+        for candidates, entries, is_known in zip(found, words, known, strict=True):
+            labels = np.array([one.frame for one in video.annotations if one.word == entries.word], np.int64)
+            grid = candidates.similarity.grid
+            centres = np.minimum(grid.starts()[candidates.windows] + grid.length // 2, grid.n_frames - 1)
+            right = np.zeros(len(centres), dtype=bool)
+            near = is_near(centres[:, None], labels).any(axis=1)  # the rest can claim nothing, and is most
+            right[near] = claimed(centres[near], candidates.cosine[near].astype(np.float32), labels)
+            kept = right | is_known[candidates.windows]
+            n_windows = int((np.isfinite(candidates.similarity.best) & is_known).sum())
+            hours = np.zeros(self.n_groups)
+            hours[video.group] = n_windows * grid.stride * FRAME_MS / _MS_PER_HOUR
+            evidence = evidence_of(candidates, entries, rivals, n_words)
+            group = np.full(int(kept.sum()), video.group, np.int64)
+            yield Examples(evidence[kept], right[kept], group, hours)
 
     def _mentions(self, video: LabelledVideo) -> Mentions:
         return mentions_of(video.subtitles or (), self.query.dictionary.vocabulary, self.request.options)

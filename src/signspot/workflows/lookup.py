@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from signspot.domain.recordings import Dictionary, Entry
+from signspot.domain.results import Band
 from signspot.domain.tracks import Pixels
 from signspot.embedding.model import LANDMARK_MODEL, Model, Reading
 from signspot.embedding.zoo import ModelChoice, embed_gallery, open_model, opened_dictionary, with_lexicon
@@ -22,7 +23,7 @@ from signspot.files.tables import write_csv
 from signspot.media.frames import write_picture
 from signspot.media.trim import Trim
 from signspot.spotting.friends import FriendOptions, Friends, Gallery, Relation, friends
-from signspot.spotting.lookup import Band, Guess, LookupLimits, guesses
+from signspot.spotting.lookup import Guess, LookupLimits, guesses
 from signspot.workflows.variants import entry_pictures
 
 NO_MATCH = "no good match: no sign looks enough like the recording"

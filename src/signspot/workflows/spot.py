@@ -21,7 +21,7 @@ from signspot.domain.recordings import (
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import FRAME_MS
 from signspot.embedding.model import Model, Reading, VideoTrack, Views
-from signspot.embedding.zoo import ModelChoice, embed_query, open_model, with_lexicon
+from signspot.embedding.zoo import ModelChoice, calibration_for, embed_query, open_model, with_lexicon
 from signspot.errors import InputError, Notice, UnknownWord
 from signspot.evaluation.calibration import Calibration
 from signspot.files.intake import bounded_lines, open_text
@@ -45,8 +45,9 @@ class SpotOptions:
     quick: bool = False  # look closely only at the most promising places, unless the video's vectors are stored
     views: Views = Views()  # also look for mirrored signs, and at other speeds
     refine: bool = True  # a finding lasts as long as the sign; False: as the window of 16 frames
-    calibration: Calibration | None = None  # gives probabilities; None: cosines only
-    least_presence: float | None = None  # lowest probability that counts as found; None: a half, if calibrated
+    compete: bool = True  # a moment is given to the word it resembles most
+    calibration: Calibration | None = None  # gives probabilities; None: that of the model, if it has one
+    least_presence: float | None = None  # lowest probability that counts as found; None: the calibration's usual one
     false_alarms: float | None = None  # or as many as give this many false alarms per word and hour
     lexicon: bool = True  # also look for the signs that the model knows by itself
     reading: Reading = Reading()
@@ -66,20 +67,28 @@ class SpotOptions:
         if self.least_presence is not None and not 0 <= self.least_presence <= 1:
             raise InputError("presence", f"{self.least_presence} is out of range", "use a probability from 0 to 1")
 
-    def rule(self, model: Model) -> Rule:
+    def rule(self, model: Model, n_words: int | None = None) -> Rule:
         threshold = model.threshold if self.threshold is None else self.threshold
         if self.calibration is None:
             if not self.least_presence is self.false_alarms is None:
                 what = "no probability is known: this model is not calibrated"
                 raise InputError(model.name, what, "run `signspot calibrate` first, or give --threshold")
-            return Rule(threshold=threshold, refine=self.refine)
+            return Rule(threshold=threshold, refine=self.refine, compete=self.compete)
         check_fingerprint(self.calibration, model.name, model.fingerprint)
-        least: float | None = 0.5 if self.least_presence is None else self.least_presence
+        fit = self.calibration.fit_for(is_read=self.subtitles is not None)
+        least = fit.usual if self.least_presence is None else self.least_presence
         if self.false_alarms is not None:
-            fit = self.calibration.fit_for(is_read=self.subtitles is not None)
-            least = fit.least_presence(self.false_alarms)
-        least = None if self.threshold is not None else least
-        return Rule(threshold=threshold, calibration=self.calibration, least_presence=least, refine=self.refine)
+            least = fit.least_presence(self.false_alarms, n_words)
+        return Rule(
+            threshold=threshold, calibration=self.calibration, refine=self.refine, compete=self.compete,
+            least_presence=None if self.threshold is not None else least,
+        )  # fmt: skip
+
+    def calibrated_for(self, model: Model) -> SpotOptions:
+        """The same with the calibration of the model, unless one is given."""
+        if self.calibration is not None:
+            return self
+        return replace(self, calibration=calibration_for(model, None, model.name))
 
 
 def spot(
@@ -111,7 +120,7 @@ def opened_search(
     if model is None:
         opened = open_model(ModelChoice(), (video, *(entry.video for entry in dictionary or ())), options.reading)
         model, options = opened.model, replace(options, reading=opened.reading)
-    return model, searched_dictionary(dictionary, model, options), options
+    return model, searched_dictionary(dictionary, model, options), options.calibrated_for(model)
 
 
 def searched_dictionary(dictionary: Dictionary | None, model: Model, options: SpotOptions) -> Dictionary:
@@ -173,15 +182,20 @@ def spot_prepared(episode: Episode, query: Query, model: Model, options: SpotOpt
 def answered(
     episode: Episode, read: VideoTrack, query: Query, model: Model, options: SpotOptions = SpotOptions()
 ) -> VideoAnswer:
-    rule, subtitles = options.rule(model), options.subtitles
+    subtitles = options.subtitles
+    n_words = None if subtitles is not None else len(query.words)
+    rule = options.rule(model, n_words)
     mentions = None if subtitles is None else mentions_of(subtitles, query.dictionary.vocabulary, options)
     provenance = read.provenance(model.name, query.dictionary.name)
     answers = search(read.track, query, rule, provenance, mentions, options.padding_ms)
     duration_ms = round(read.track.axis.time_of(-1)) + FRAME_MS
+    least, alarms = rule.least_presence, None
+    if options.calibration is not None and least is not None:
+        alarms = options.calibration.fit_for(is_read=subtitles is not None).false_alarms(least, n_words)
     return VideoAnswer(
         video_id=episode.video_id, words=answers, threshold=rule.lowest_cosine(answers), duration_ms=duration_ms,
         partial=read.remarks.partial, warnings=(*read.remarks.warnings, *late_subtitles(subtitles or (), duration_ms)),
-        least_presence=rule.least_presence,
+        least_presence=least, false_alarms=alarms,
     )  # fmt: skip
 
 

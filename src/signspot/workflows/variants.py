@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 
 from signspot.domain.recordings import Dictionary, Entry, Episode, Rights, Signer, Subtitle, Variant, Word
-from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer
+from signspot.domain.results import Provenance, Spotting, VideoAnswer, WordAnswer, told_bands
 from signspot.domain.time import FRAME_MS, MillisSpan, clock
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Pixels, SignerLandmarks, unit
 from signspot.embedding.model import Model, Reading
@@ -644,6 +644,7 @@ class Mined:
     n_videos: int
     failures: tuple[Finished[Episode, _SearchedVideo], ...]
     written: tuple[Path, ...]
+    bands: str = ""  # how many of those found are likely, possible, unlikely
 
 
 @dataclass(frozen=True, slots=True)
@@ -683,7 +684,8 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
         titles = [f"{one.rank} {one.video_id} {one.cosine:.2f}" for one in examples]
         has_sheet = _write_evidence_sheet(evidence, folder / _MINED_SHEET, titles, overwrite=False)
     written = (options.out / _MINED_TABLE, *((options.out / _MINED_SHEET,) if has_sheet else ()))
-    return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written)
+    bands = told_bands(one.spotting for one in found)
+    return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written, bands)
 
 
 def mined_record(mined: Mined) -> dict[str, object]:
