@@ -8,8 +8,9 @@ a word has the frames whose time lies in it.
 
 from __future__ import annotations
 
+import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import nn
 
 from signspot.domain.recordings import Word, normalise
 from signspot.domain.time import FRAME_RATE, FrameSpan
@@ -24,6 +28,7 @@ from signspot.domain.tracks import LANDMARK_DIM, Bools, FloatArray, Floats, in_p
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.measures import Scores, average_precision, ranks
 from signspot.files.tables import Fields, Record, csv_records
+from signspot.formats.pose import read_pose
 
 NATIVE_RATE = 30  # frames a second of the recordings
 SPLITS = ("train", "test")
@@ -155,6 +160,10 @@ _WLASL_RATE = 25  # frames a second: the set does not say, its clips have 24 to 
 _BODY_ASPECT = 1.7  # shoulder width over the height of the nose above the shoulders, of most people
 _ASPECTS = (1.3, 1.8)  # of the pictures of WLASL
 _WLASL = Fields(("row", "word", "video_id", "signer", "split", "near_duplicate_of"), ("variation",))
+_WLASL2000 = Fields(("video_id", "word", "split", "first_frame"), ("frames", "frames_kept"))
+_USUAL_CENTRE, _USUAL_WIDTH = (0.529, 0.513), 0.252  # of the shoulders, in fractions of a picture of WLASL
+_USUAL_ASPECT = 1.55
+_COPY = re.compile(r"[ _]?(\(\d+\)|copy|-PopSign)$")  # how a second clip of a word is named
 _ASL30 = Fields(("row", "word", "clip", "signer_or_source_video", "in_wlasl300", "duplicate_of"), ("source",))
 _ASLEARN = Fields(
     ("file", "glosses_with_isolated_clip_same_signer"), ("glosses_in_filename_order", "also_in_asl_30words")
@@ -172,8 +181,10 @@ class LandmarkClip:
     signer: str = ""  # the same person has the same name in wlasl300 and asl30; "" where unknown
     split: str = ""  # train, val or test where the set has official splits
     is_repeat: bool = False  # the same recording is in the set once more, or in wlasl300
+    variation: str = ""  # which of a word's signs, where the set says so
     points: FloatArray  # (n_frames, 258) in picture heights
     seconds: npt.NDArray[np.float64]  # (n_frames,) since the first frame, ascending
+    aspect: float = 1.0  # width over height of the picture, as far as known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,11 +229,205 @@ def read_wlasl300(folder: Path) -> tuple[LandmarkClip, ...]:
                 signer=f"W{row.text('signer')}",
                 split=row.text("split"),
                 is_repeat=bool(row.text("near_duplicate_of")),
+                variation=row.text("variation"),
                 points=in_picture_heights(whole, aspects[row.text("signer")]),
                 seconds=np.arange(len(whole)) / _WLASL_RATE,
+                aspect=aspects[row.text("signer")],
             )
         )
     return tuple(clips)
+
+
+def read_wlasl2000(folder: Path, holistic: Sequence[LandmarkClip]) -> tuple[LandmarkClip, ...]:
+    """The clips of wlasl2000_hands, in the order of its table, with a body that the set does not have.
+
+    `holistic` are the clips of wlasl300, which has the body of many of the same recordings: there signspot learns which
+    hand is which and how arms follow hands. A recording that wlasl300 lacks gets the usual body at the usual place.
+    """
+    hands, offsets = _unpacked_hands(folder / "landmarks.npz")
+    rows = list(_rows(folder / "clips.csv", _WLASL2000))
+    if len(rows) != len(offsets) - 1:
+        raise FormatError(folder / "clips.csv", f"does not list the {len(offsets) - 1} clips", _DAMAGED)
+    known = {clip.clip_id: clip for clip in holistic}
+    clips = [hands[start:stop] for start, stop in pairwise(offsets.tolist())]
+    firsts = [_whole(row, "first_frame") for row in rows]
+    shared = [
+        (clip, known[row.text("video_id")], first)
+        for row, clip, first in zip(rows, clips, firsts, strict=True)
+        if row.text("video_id") in known
+    ]
+    sides, bodies = _Sides.learned(shared), _Bodies.of(holistic)
+    found = []
+    for row, clip in zip(rows, clips, strict=True):
+        twin = known.get(row.text("video_id"))
+        points = bodies.with_body(sides.sorted(clip), twin)
+        found.append(
+            LandmarkClip(
+                clip_id=row.text("video_id"),
+                word=_word(row, row.text("word")),
+                signer=twin.signer if twin else "",
+                split=row.text("split"),
+                is_repeat=bool(twin and twin.is_repeat),
+                variation=twin.variation if twin else "",
+                points=points,
+                seconds=np.arange(len(points)) / _WLASL_RATE,
+            )
+        )
+    return tuple(found)
+
+
+def _unpacked_hands(path: Path) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Both hands of every frame (n, 2, 21, 3) in fractions of the picture, zeros where not found; the clips' offsets."""
+    present, offsets = _array(path, "present", (None, 2)).astype(bool), _array(path, "offsets", (None,))
+    scale = np.array([2048, 2048, 512], np.float32)  # steps of a picture
+    wrist = _array(path, "wrist", (3, None)).T / scale
+    fingers = _array(path, "fingers", (60, None)).T.reshape(-1, 20, 3) * (2 / scale) + wrist[:, None]
+    hands = np.zeros((*present.shape, 21, 3), np.float32)
+    hands[present] = np.concatenate([wrist[:, None], fingers], axis=1)
+    return hands, offsets.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sides:
+    """Tells a left hand from a right one by where and how it is: 99.6% right on clips it did not learn from."""
+
+    network: nn.Module
+
+    @classmethod
+    def learned(cls, shared: Sequence[tuple[FloatArray, LandmarkClip, int]]) -> _Sides:
+        """From hands (n, 2, 21, 3) of recordings that also have a clip of wlasl300, whose frames start at a number."""
+        numbers, is_right = [], []
+        for hands, clip, first in shared:
+            n = min(len(hands), len(clip.points) - first)
+            if n < 1:
+                continue
+            both = clip.points[first : first + n, 132:].reshape(n, 2, 21, 3)[:, :, 0, :2].astype(np.float64)
+            aspect = clip.aspect
+            seen = clip.points[first : first + n, 132:].reshape(n, 2, 63).any(axis=2)
+            place = hands[:n, :, 0, :2] * np.array([aspect, 1])
+            apart = np.linalg.norm(place[:, :, None] - both[:, None], axis=3)  # (n, slot, side)
+            apart[~np.broadcast_to(seen[:, None], apart.shape)] = 9
+            sure = hands[:n].any(axis=(2, 3)) & (apart.min(axis=2) < 0.04) & (np.ptp(apart, axis=2) > 0.07)
+            described = cls._described(hands[:n])
+            numbers.append(described[sure])
+            is_right.append(apart.argmin(axis=2)[sure])
+        inputs = torch.from_numpy(np.concatenate(numbers).astype(np.float32))
+        targets = torch.from_numpy(np.concatenate(is_right)).float()
+        generator = torch.Generator().manual_seed(0)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = nn.Sequential(nn.Linear(inputs.shape[1], 64), nn.GELU(), nn.Linear(64, 1))
+        optimiser = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=0.01)
+        for _ in range(1500):
+            drawn = torch.randint(len(inputs), (1024,), generator=generator)
+            loss = F.binary_cross_entropy_with_logits(network(inputs[drawn])[:, 0], targets[drawn])
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimiser.step()
+        return cls(network)
+
+    @torch.no_grad()
+    def sorted(self, hands: FloatArray) -> FloatArray:
+        """Hands (n, 2, 21, 3) in any order -> left, right."""
+        found = hands.any(axis=(2, 3))
+        right = self.network(torch.from_numpy(self._described(hands).astype(np.float32)))[..., 0].numpy()
+        right = np.where(found, right, 0)
+        swap = right[:, 0] > right[:, 1]
+        return np.where(swap[:, None, None, None], hands[:, ::-1], hands)
+
+    @staticmethod
+    def _described(hands: FloatArray) -> FloatArray:
+        """(n, 2, 72) where each hand is, where the other one is, and its shape; which way fingers bend tells sides."""
+        found = hands.any(axis=(2, 3))
+        size = np.maximum(np.linalg.norm(hands[:, :, 9] - hands[:, :, 0], axis=-1), 1e-3)[..., None, None]
+        shape = (hands - hands[:, :, :1]) / size
+        normal = np.cross(shape[:, :, 5], shape[:, :, 17])
+        normal /= np.linalg.norm(normal, axis=-1, keepdims=True) + 1e-6
+        bent = np.einsum("nhkc,nhc->nhk", shape[:, :, [8, 12, 16, 20]] - shape[:, :, [5, 9, 13, 17]], normal)
+        thumb = np.einsum("nhc,nhc->nh", shape[:, :, 4], normal)[..., None]
+        is_both = np.broadcast_to(found.all(axis=1)[:, None, None], (*found.shape, 1))
+        beside = np.where(is_both, hands[:, :, :1, 0] - hands[:, ::-1, :1, 0], 0)
+        place = hands[:, :, 0, :2] - np.array(_USUAL_CENTRE, np.float32)
+        flat = shape[:, :, 1:].reshape(*found.shape, -1)
+        return np.concatenate([place, beside, is_both, np.tanh(3 * bent), np.tanh(3 * thumb), normal, flat], axis=-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bodies:
+    """Bodies for hands: the usual one, and arms that follow the hands."""
+
+    usual: FloatArray  # (33, 4) in shoulder widths from between the shoulders
+    elbow: FloatArray  # (3, 2) from a right wrist (x, y, 1) to the elbow
+    rest: FloatArray  # (2,) where a right wrist is whose hand is not found
+
+    @classmethod
+    def of(cls, clips: Sequence[LandmarkClip]) -> _Bodies:
+        poses, wrists, elbows, rests = [], [], [], []
+        for clip in clips:
+            pose = clip.points[:, :132].reshape(-1, 33, 4)
+            pose = pose[pose.any(axis=(1, 2))]
+            if not len(pose):
+                continue
+            placed = _on_shoulders(pose, *_shoulders(pose))
+            poses.append(np.median(placed, axis=0))
+            for side in (-1, 1):  # left, right: image x is larger on the signer's left
+                wrist, elbow = (placed[:, first + (side > 0)] * np.array([-side, 1, 1, 1]) for first in (15, 13))
+                seen = wrist[:, 3] > 0.7
+                wrists.append(wrist[seen, :2])
+                elbows.append(elbow[seen, :2])
+                rests.append(wrist[~seen, :2])
+        ways = np.concatenate(wrists)
+        elbow, *_ = np.linalg.lstsq(np.c_[ways, np.ones(len(ways))], np.concatenate(elbows), rcond=None)
+        usual = np.median(poses, axis=0)
+        return cls(usual.astype(np.float32), elbow.astype(np.float32), np.median(np.concatenate(rests), axis=0))
+
+    def with_body(self, hands: FloatArray, twin: LandmarkClip | None) -> FloatArray:
+        """Hands (n, 2, 21, 3), left and right, in fractions of the picture -> (n, 258) in picture heights."""
+        centre, width, aspect = np.array(_USUAL_CENTRE), _USUAL_WIDTH, _USUAL_ASPECT
+        pose = self.usual
+        if twin is not None:
+            seen = twin.points[:, :132].reshape(-1, 33, 4)
+            seen = seen[seen.any(axis=(1, 2))]
+            if len(seen):
+                aspect = twin.aspect
+                middle, unit = _shoulders(seen)
+                centre, width = middle / np.array([aspect, 1]), unit / aspect
+                pose = np.median(_on_shoulders(seen, middle, unit), axis=0)
+        unit = width * aspect
+        centre = centre * np.array([aspect, 1])
+        frames = np.repeat(pose[None], len(hands), axis=0)
+        whole = hands * np.array([aspect, 1, aspect], np.float32)
+        for side, hand in enumerate(np.moveaxis(whole, 1, 0)):
+            sign = np.array([1 if side == 0 else -1, 1])  # a right arm has smaller x in the picture: mirrored to +
+            found = np.flatnonzero(hand.any(axis=(1, 2)))
+            if len(found):
+                place = (hand[found, 0, :2] - centre) / unit * sign
+                every = np.arange(len(hand))
+                wrist = np.stack([np.interp(every, found, place[:, axis]) for axis in (0, 1)], axis=1)
+                seen = np.where(np.isin(every, found), 0.98, 0.6)
+            else:
+                wrist, seen = np.repeat(self.rest[None], len(hand), axis=0), np.full(len(hand), 0.3)
+            elbow = np.c_[wrist, np.ones(len(wrist))] @ self.elbow
+            for point in (15 + side, 17 + side, 19 + side, 21 + side):
+                frames[:, point, :2], frames[:, point, 3] = wrist * sign, seen
+            frames[:, 13 + side, :2] = elbow * sign
+        frames[..., :2] = frames[..., :2] * unit + centre
+        frames[..., 2] *= unit
+        return np.concatenate([frames.reshape(len(hands), -1), whole.reshape(len(hands), -1)], 1).astype(np.float32)
+
+
+def _shoulders(pose: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], float]:
+    """The median middle and width of the shoulders of poses (n, 33, 4)."""
+    both = pose[:, 11:13, :2].astype(np.float64)
+    width = float(np.median(np.linalg.norm(both[:, 0] - both[:, 1], axis=-1)))
+    return np.median(both.mean(axis=1), axis=0), max(width, 1e-3)
+
+
+def _on_shoulders(pose: npt.NDArray[Any], centre: npt.NDArray[np.float64], width: float) -> FloatArray:
+    placed = pose.astype(np.float32).copy()
+    placed[..., :2] = (placed[..., :2] - centre) / width
+    placed[..., 2] /= width
+    return placed
 
 
 def read_asl30(folder: Path) -> tuple[LandmarkClip, ...]:
@@ -242,6 +447,28 @@ def read_asl30(folder: Path) -> tuple[LandmarkClip, ...]:
         )
         for row, (_, points, seconds) in zip(rows, recordings, strict=True)
     )
+
+
+def read_popsign(landmarks: Path, known: Container[Word]) -> tuple[LandmarkClip, ...]:
+    """The clips of popsign from .pose files that `signspot landmarks` wrote, named `<topic>__<word>.pose`.
+
+    Words that share a sign stand beside each other (`beads,necklace`): the first that is among the `known` ones counts,
+    else the first. A sense follows a hyphen (`glass-window`) and is left out.
+    """
+    clips = []
+    for path in sorted(landmarks.glob("*__*.pose")):
+        named = _COPY.sub("", path.stem.split("__", 1)[1].replace("don_t", "dont"))
+        words = [normalise(text.split("-")[0]) for text in named.split(",")]
+        signer = read_pose(path)
+        points = in_picture_heights(np.asarray(signer.track.points), signer.aspect)
+        seconds = signer.track.axis.times_ms / 1000
+        word = next((word for word in words if word in known), words[0])
+        clips.append(
+            LandmarkClip(
+                clip_id=path.stem, word=word, signer="popsign", points=points, seconds=seconds, aspect=signer.aspect
+            )
+        )
+    return tuple(clips)
 
 
 def read_aslearn(folder: Path) -> Aslearn:
@@ -302,7 +529,7 @@ def _array(path: Path, name: str, shape: tuple[int | None, ...]) -> npt.NDArray[
     fits = array.ndim == len(shape) and all(
         got >= 1 and wanted in (None, got) for got, wanted in zip(array.shape, shape, strict=True)
     )
-    if not fits or (name != "name" and array.dtype.kind not in "fiu"):
+    if not fits or (name != "name" and array.dtype.kind not in "bfiu"):
         raise FormatError(path, f"the array {name!r} is {array.dtype} of shape {array.shape}", _DAMAGED)
     return array
 

@@ -4,9 +4,6 @@ A batch shows some words twice, by two signers where there are two, as windows l
 `stitching`). The vectors of a word are drawn to the word's own direction, as in classification by cosine, and to each
 other, away from those of other words (supervised contrast). Words made up from others, and signs of the synthetic
 world, take part in the second only.
-
-A network may have teachers: trained ones, whose cosines between the windows of a batch it learns, besides. It then
-finds words that no training had better than any of them (experiments/landmark_model/README.md).
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from experiments.lib.data_sets import LandmarkClip, read_asl30, read_wlasl300
+from experiments.lib.data_sets import LandmarkClip, read_asl30, read_wlasl300, read_wlasl2000
 from torch import Tensor, nn
 
 from signspot.domain.recordings import Entry, Signer, Vocabulary, Word
@@ -55,7 +52,7 @@ _FLOOR = 0.3  # of the mean variance within words: keeps the steadiest direction
 class ProjectionConfig:
     """How the trunk's vectors are evened out."""
 
-    batches: int = 120  # of training windows to fit it by
+    batches: int = 400  # of training windows to fit it by
     evenness: float = 0.25  # the power of its variance within words that a direction is divided by: 0.5 whitens
     seed: int = 77
 
@@ -201,18 +198,20 @@ class RealSigning:
 
     wlasl300: tuple[RealSign, ...]
     asl30: tuple[RealSign, ...]
+    wlasl2000: tuple[RealSign, ...] = ()  # hands on bodies of wlasl300, or on the usual body
 
     @classmethod
     def read(cls, data: Path) -> RealSigning:
-        """From the folder that holds wlasl300_landmarks and asl30_landmarks."""
-        return cls(
-            tuple(_real_sign(clip) for clip in read_wlasl300(data / "wlasl300_landmarks")),
-            tuple(_real_sign(clip) for clip in read_asl30(data / "asl30_landmarks")),
-        )
+        """From the folder that holds wlasl300_landmarks, asl30_landmarks and wlasl2000_hands."""
+        wlasl300 = read_wlasl300(data / "wlasl300_landmarks")
+        wlasl2000 = read_wlasl2000(data / "wlasl2000_hands", wlasl300)
+        tested = {clip.clip_id for clip in wlasl2000 if clip.split == "test"}
+        asl30 = (clip for clip in read_asl30(data / "asl30_landmarks") if clip.clip_id not in tested)
+        return cls(*(tuple(_real_sign(clip) for clip in clips) for clips in (wlasl300, asl30, wlasl2000)))
 
     def official(self, *splits: str) -> tuple[RecordedSign, ...]:
-        """The clips of some official splits of wlasl300, and those of asl30 whose recording is in none."""
-        kept = (real for real in self.wlasl300 if real.split in splits)
+        """The clips of some official splits of WLASL, and those of asl30 whose recording is in no test split."""
+        kept = (real for real in (*self.wlasl300, *self.wlasl2000) if real.split in splits)
         return _without_repeats([*kept, *self.asl30])
 
     def test(self, split: str) -> tuple[RecordedSign, ...]:
@@ -246,6 +245,8 @@ def draw_fold(real: RealSigning, seed: int, n_words: int = 100, signer_share: fl
             strangers.add(signer)
             n_clips += clips_of[signer]
 
+    strange = {item.clip_id for item in real.wlasl300 if item.sign.signer in strangers}
+
     def chosen(items: Iterable[RealSign], is_unseen: bool, is_stranger: bool) -> tuple[RecordedSign, ...]:
         return _without_repeats(
             item
@@ -254,7 +255,11 @@ def draw_fold(real: RealSigning, seed: int, n_words: int = 100, signer_share: fl
         )
 
     return Fold(
-        training=chosen((*real.wlasl300, *real.asl30), False, False),
+        training=chosen(
+            (item for item in (*real.wlasl300, *real.asl30, *real.wlasl2000) if item.clip_id not in strange),
+            False,
+            False,
+        ),
         support=chosen(real.wlasl300, True, False),
         query=chosen(real.wlasl300, True, True),
         seen_support=chosen(real.wlasl300, False, False),
@@ -268,7 +273,7 @@ def _without_repeats(items: Iterable[RealSign]) -> tuple[RecordedSign, ...]:
 
 def _real_sign(clip: LandmarkClip) -> RealSign:
     signer = clip.signer or f"unknown signer of {clip.clip_id}"
-    sign = recorded_sign(clip.word, signer, at_house_rate(clip.points, clip.seconds))
+    sign = replace(recorded_sign(clip.word, signer, at_house_rate(clip.points, clip.seconds)), variation=clip.variation)
     return RealSign(sign, clip.clip_id, clip.split, clip.is_repeat)
 
 
@@ -291,6 +296,7 @@ class RecordedSign:
     signer: str
     points: FloatArray  # (n_frames, 258) in shoulder widths from between the shoulders, zeros where not found
     span: FrameSpan  # the frames with a raised hand
+    variation: str = ""  # which of the word's signs, where known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -666,8 +672,6 @@ TRUNK_DIM = LandmarkEncoderConfig().embedding_dim
 _MADE_UP = 1_000_000  # numbers of made-up words start here
 _FREQUENT = 20  # a word with more clips than this is not shown more often
 _LONGEST_GRADIENT = 2.0
-_OWN_SHARE = (0.5, 0.3)  # of classification and contrast, where there are teachers
-_TAUGHT_SHARE = (2.0, 20.0)  # of the order, and of the cosines themselves
 _AVERAGED_FROM, _AVERAGED_EVERY = 50, 5  # steps: before the first, the mean is the newest weights
 
 
@@ -676,7 +680,7 @@ class LandmarkTrainingConfig:
     """Everything a training depends on beside its clips."""
 
     steps: int = 4000
-    words_per_batch: int = 36
+    words_per_batch: int = 48
     learning_rate: float = 1.5e-3
     warm_up: int = 60  # steps
     fall: float = 0.6  # of the steps: at the end, with a falling rate
@@ -690,7 +694,8 @@ class LandmarkTrainingConfig:
     dropout: float = 0.2  # of the trunk's vector
     averaging: float = 0.995  # the model is a running mean of its weights
     seed: int = 0
-    width: int = 128
+    width: int = 192
+    contacts: bool = True
     changes: BodyChanges = BodyChanges(strength=0.8)
     windows: WindowOptions = WindowOptions()
 
@@ -733,7 +738,6 @@ class Step:
     number: int  # steps done
     classification: float  # loss
     contrast: float  # loss
-    taught: float  # loss; 0 without teachers
     accuracy: float  # on the batch
 
 
@@ -743,7 +747,6 @@ class LandmarkLesson:
 
     signs: Sequence[RecordedSign]
     synthetic: Sequence[RecordedSign] = ()
-    teachers: Sequence[LandmarkNetworks] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -764,7 +767,8 @@ class SignsByWord:
         """Two windows on a word, by two signers where there are two."""
         signs = self.by_word[word]
         first = signs[int(rng.integers(len(signs)))]
-        others = [sign for sign in signs if sign.signer != first.signer] or signs
+        same = [sign for sign in signs if not (first.variation and sign.variation) or sign.variation == first.variation]
+        others = [sign for sign in same if sign.signer != first.signer] or same
         second = others[int(rng.integers(len(others)))]
 
         def another() -> RecordedSign:
@@ -812,6 +816,10 @@ class LandmarkBatches:
         kept = torch.rand(len(shown), TRUNK_DIM, generator=generator) >= self.config.dropout
         return LandmarkBatch(shown, torch.tensor(words), kept / (1 - self.config.dropout))
 
+    def pair_of(self, word: int, rng: np.random.Generator) -> FloatArray:
+        """Two windows (2, 16, 258) on a word of the vocabulary."""
+        return np.stack(self._real.pair(word, rng, self.config.windows))
+
     def _pair(self, word: int, rng: np.random.Generator) -> tuple[Pair, bool]:
         """Windows on a word, and whether it is that word; else it is made up, or one of the world in its place."""
         if self.config.synthetic and rng.random() < self.config.synthetic:
@@ -827,14 +835,21 @@ class LandmarkBatches:
 class LandmarkTraining:
     """A training that goes on step by step; the same clips and config give the same networks on the same machine."""
 
-    def __init__(self, lesson: LandmarkLesson, config: LandmarkTrainingConfig) -> None:
+    def __init__(
+        self, lesson: LandmarkLesson, config: LandmarkTrainingConfig, start: LandmarkNetworks | None = None
+    ) -> None:
+        """From scratch, or from what networks know already, whose words may be others."""
         self.config, self.n_steps = config, 0
-        self._batches, self._teachers = LandmarkBatches(lesson, config), lesson.teachers
+        self._batches = LandmarkBatches(lesson, config)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             # The trunk has no classifier worth the name: words are told apart after the head.
-            self._trunk = LandmarkEncoder(LandmarkEncoderConfig(classes=1, width=config.width, dropout=0.0)).train()
+            self._trunk = LandmarkEncoder(
+                LandmarkEncoderConfig(classes=1, width=config.width, dropout=0.0, contacts=config.contacts)
+            ).train()
             self._head = Head(HeadConfig(classes=len(self._batches.vocabulary))).train()
+        if start is not None:
+            _begin_as(start, self._trunk, self._head, self._batches)
         self._both = nn.ModuleList([self._trunk, self._head])
         self._average = copy.deepcopy(self._both)
         self._optimiser = _optimiser(self._both, config)
@@ -847,10 +862,7 @@ class LandmarkTraining:
         embedding = self._head(batch.dropout * self._trunk(batch.windows).embedding).embedding
         classification, accuracy = _classification(embedding, self._head, batch, self.config)
         contrast = supervised_contrast(embedding, batch.words, self.config.temperature)
-        taught, loss = embedding.new_zeros(()), classification + contrast
-        if self._teachers:
-            taught = taught_cosines(embedding, self._teachers, batch.windows, self.config.temperature)
-            loss = _OWN_SHARE[0] * classification + _OWN_SHARE[1] * contrast + taught
+        loss = classification + contrast
         self._optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self._both.parameters(), _LONGEST_GRADIENT)
@@ -859,7 +871,7 @@ class LandmarkTraining:
         if self.n_steps % _AVERAGED_EVERY == 0:
             kept = self.config.averaging**_AVERAGED_EVERY if self.n_steps > _AVERAGED_FROM else 0.0
             _follow(self._average, self._both, kept)
-        return Step(self.n_steps, classification.item(), contrast.item(), taught.item(), accuracy)
+        return Step(self.n_steps, classification.item(), contrast.item(), accuracy)
 
     def networks(self) -> LandmarkNetworks:
         """What has been learnt so far: the running mean of the weights."""
@@ -873,11 +885,32 @@ class LandmarkTraining:
         return LandmarkNetworks(trunk.eval(), head.eval(), self._batches.vocabulary)
 
 
+@torch.no_grad()
+def _begin_as(start: LandmarkNetworks, trunk: LandmarkEncoder, head: Head, batches: LandmarkBatches) -> None:
+    """The weights of trained networks; a word that is new to them starts in the middle of what they make of it."""
+    trunk.load_state_dict(start.trunk.state_dict())
+    old = {name: tensor for name, tensor in start.head.state_dict().items() if not name.startswith("logits.")}
+    head.load_state_dict(old, strict=False)
+    if head.logits is None or start.head.logits is None:
+        raise ValueError("a head without a classifier")
+    drawn = np.random.default_rng(batches.config.seed)
+    for number, word in enumerate(batches.vocabulary):
+        if word in start.vocabulary:
+            head.logits.weight[number] = start.head.logits.weight[start.vocabulary.id_of(word)]
+        else:
+            shown = np.concatenate([batches.pair_of(number, drawn) for _ in range(4)])
+            vectors = start.head(start.trunk(torch.from_numpy(shown)).embedding).embedding
+            head.logits.weight[number] = F.normalize(vectors.mean(dim=0), dim=0)
+
+
 def train_landmark_model(
-    lesson: LandmarkLesson, config: LandmarkTrainingConfig, told: Callable[[Step], None] = lambda step: None
+    lesson: LandmarkLesson,
+    config: LandmarkTrainingConfig,
+    told: Callable[[Step], None] = lambda step: None,
+    start: LandmarkNetworks | None = None,
 ) -> LandmarkNetworks:
     """Train on clips of single signs to the end."""
-    training = LandmarkTraining(lesson, config)
+    training = LandmarkTraining(lesson, config, start)
     for _ in range(config.steps):
         told(training.step())
     return training.networks()
@@ -896,22 +929,6 @@ def supervised_contrast(embedding: Tensor, words: Tensor, temperature: float) ->
     same = (words[:, None] == words) & ~itself
     logs = (embedding @ embedding.T / temperature).masked_fill(itself, -1e9).log_softmax(dim=1)
     return -(torch.where(same, logs, 0.0).sum(1) / same.sum(1)).mean()
-
-
-def taught_cosines(
-    embedding: Tensor, teachers: Sequence[LandmarkNetworks], windows: Tensor, temperature: float
-) -> Tensor:
-    """How far the cosines between unit rows (B, d) are from those the teachers give, in the mean, to the same windows.
-
-    Their order counts (divergence of the softmax of each row), and so does their height (squared difference).
-    """
-    with torch.no_grad():
-        rows = [teacher.head(teacher.trunk(windows).embedding).embedding for teacher in teachers]
-        wanted = torch.stack([row @ row.T for row in rows]).mean(dim=0)
-    own, itself = embedding @ embedding.T, torch.eye(len(embedding), dtype=torch.bool)
-    logs, shares = ((cosine / temperature).masked_fill(itself, -1e9).log_softmax(dim=1) for cosine in (own, wanted))
-    order = F.kl_div(logs, shares, log_target=True, reduction="batchmean")
-    return _TAUGHT_SHARE[0] * order + _TAUGHT_SHARE[1] * (own - wanted)[~itself].square().mean()
 
 
 def word_cosines(embedding: Tensor, head: Head) -> Tensor:
@@ -946,9 +963,9 @@ def _follow(average: nn.Module, newest: nn.Module, kept: float) -> None:
         mean.lerp_(value, 1 - kept)
 
 
-# How the shipped landmark model is trained: two teachers that differ in what they see, then one student of both.
-#
-# The student's head is left behind: signs are compared by its trunk (see `landmark_projection`).
+# How the shipped landmark model is trained: in three stages, of which the first two never see the words and signers of
+# a fold. Their model judges what new words and new signers cost, and its mistakes there calibrate the answers; the last
+# stage goes on from it with everything. A head is only used in training: signs are compared by the trunk.
 
 
 ARCHITECTURE = "landmark+mlp"
@@ -958,37 +975,47 @@ ARCHITECTURE = "landmark+mlp"
 class Recipe:
     """The trainings, one after the other."""
 
-    teachers: tuple[LandmarkTrainingConfig, ...] = (
-        LandmarkTrainingConfig(seed=0),
-        LandmarkTrainingConfig(words_per_batch=48, made_up=0.25, synthetic=0.35, seed=1),
+    fold: tuple[LandmarkTrainingConfig, ...] = (
+        LandmarkTrainingConfig(steps=6000, made_up=0.25, synthetic=0.15),
+        LandmarkTrainingConfig(steps=9000, made_up=0.3, synthetic=0.12, learning_rate=1.2e-3, fall=0.7, seed=3),
     )
-    student: LandmarkTrainingConfig = LandmarkTrainingConfig(
-        steps=3000, words_per_batch=48, fall=0.7, made_up=0.45, synthetic=0.2, seed=2
+    everything: LandmarkTrainingConfig = LandmarkTrainingConfig(
+        steps=5000, made_up=0.2, synthetic=0.1, learning_rate=1e-3, fall=0.9, seed=4
     )
     projection: ProjectionConfig = ProjectionConfig()
 
     @property
     def n_steps(self) -> int:
         """Steps in all."""
-        return sum(config.steps for config in (*self.teachers, self.student))
+        return sum(config.steps for config in (*self.fold, self.everything))
 
     def __str__(self) -> str:
-        counts = " and ".join(f"{config.steps} (seed {config.seed})" for config in self.teachers)
-        student = f"{self.student.steps} steps (seed {self.student.seed})"
-        return f"teachers of {counts} steps, then {student}, compared by the trunk"
+        counts = " and ".join(f"{config.steps} (seed {config.seed})" for config in self.fold)
+        last = f"{self.everything.steps} (seed {self.everything.seed}) with everything"
+        return f"{counts} steps without the words and signers of a fold, then {last}, compared by the trunk"
 
 
-def train_by_recipe(
+def train_fold(
     lesson: LandmarkLesson, folder: Path, told: Callable[[Step], None] = lambda step: None, recipe: Recipe = Recipe()
 ) -> LandmarkNetworks:
-    """Train the model; all networks stay in `folder`, and those that lie there are not trained again."""
-    folder.mkdir(parents=True, exist_ok=True)
-    teachers = []
-    for number, config in enumerate(recipe.teachers, start=1):
-        teachers.append(_trained(folder / f"teacher-{number}.safetensors", lesson, config, told))
-    taught = LandmarkLesson(lesson.signs, lesson.synthetic, teachers)
-    student = _trained(folder / "student.safetensors", taught, recipe.student, told)
-    return compared_by_trunk(student, lesson, recipe.student, recipe.projection)
+    """The networks of the stages before the last; they stay in `folder`, and are not trained again."""
+    networks = None
+    for number, config in enumerate(recipe.fold, start=1):
+        networks = _trained(folder / f"stage-{number}.safetensors", lesson, config, told, networks)
+    if networks is None:
+        raise ValueError("a recipe without stages")
+    return networks
+
+
+def train_everything(
+    lesson: LandmarkLesson,
+    start: LandmarkNetworks,
+    folder: Path,
+    told: Callable[[Step], None] = lambda step: None,
+    recipe: Recipe = Recipe(),
+) -> LandmarkNetworks:
+    """The last stage, from the networks of the fold on."""
+    return _trained(folder / "last-stage.safetensors", lesson, recipe.everything, told, start)
 
 
 def model_card(networks: LandmarkNetworks, *, name: str, created_from: str) -> ModelCard:
@@ -1004,11 +1031,16 @@ def model_card(networks: LandmarkNetworks, *, name: str, created_from: str) -> M
 
 
 def _trained(
-    path: Path, lesson: LandmarkLesson, config: LandmarkTrainingConfig, told: Callable[[Step], None]
+    path: Path,
+    lesson: LandmarkLesson,
+    config: LandmarkTrainingConfig,
+    told: Callable[[Step], None],
+    start: LandmarkNetworks | None,
 ) -> LandmarkNetworks:
     """The networks of a file, which a training leaves there where it does not exist."""
     if not path.is_file():
-        networks = train_landmark_model(lesson, config, told)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        networks = train_landmark_model(lesson, config, told, start)
         card = model_card(networks, name=path.stem, created_from=f"{config.steps} steps with seed {config.seed}")
         save_checkpoint(path, state_of(networks.trunk, networks.head), card)
     checkpoint = load_checkpoint(path)

@@ -18,7 +18,6 @@ from experiments.lib.landmark_model import (
     RecordedSign,
     learning_rate,
     supervised_contrast,
-    taught_cosines,
     train_landmark_model,
     word_cosines,
 )
@@ -33,7 +32,7 @@ SMALL = LandmarkTrainingConfig(
     steps=60,
     words_per_batch=4,
     warm_up=5,
-    width=16,
+    width=32,
     learning_rate=4e-3,
     made_up=0.1,
     changes=BodyChanges(strength=0.3, mirror=0.0),
@@ -128,21 +127,6 @@ def test_synthetic_signs_take_the_place_of_real_ones_and_are_no_words() -> None:
         LandmarkBatches(LandmarkLesson(clips(0)), config)
 
 
-def test_a_student_that_agrees_with_its_teacher_has_nothing_to_learn() -> None:
-    teacher = LandmarkTraining(LandmarkLesson(clips(0)), SMALL).networks()
-    windows = LandmarkBatches(LandmarkLesson(clips(0)), SMALL).batch(0).windows
-    rows = teacher.head(teacher.trunk(windows).embedding).embedding.detach()
-    assert float(taught_cosines(rows, [teacher], windows, 0.1)) == pytest.approx(0, abs=1e-4)
-    assert float(taught_cosines(rows.flip(0), [teacher], windows, 0.1)) > 0
-
-
-def test_a_student_comes_to_agree_with_its_teachers() -> None:
-    teachers = [train_landmark_model(LandmarkLesson(clips(0)), replace(SMALL, steps=30, seed=seed)) for seed in (1, 2)]
-    student = LandmarkTraining(LandmarkLesson(clips(0), teachers=teachers), SMALL)
-    taught = [student.step().taught for _ in range(40)]
-    assert sum(taught[-5:]) < 0.5 * sum(taught[:5])
-
-
 def test_the_directions_of_the_words_have_length_one() -> None:
     training = LandmarkTraining(LandmarkLesson(clips(0)), SMALL)
     first = training.step()
@@ -158,5 +142,5 @@ def test_senseless_trainings_are_refused(options: dict[str, float]) -> None:
 
 
 def test_too_few_words_are_refused() -> None:
-    with pytest.raises(ValueError, match="36 words a batch of 6"):
+    with pytest.raises(ValueError, match="48 words a batch of 6"):
         LandmarkBatches(LandmarkLesson(clips(0)), LandmarkTrainingConfig())

@@ -216,6 +216,14 @@ _SHAPE_NUMBERS = 20 * 3 + len(_NEAR) + 3 + 3 * len(_TIPS)
 _PLACE_NUMBERS = 4 * (2 + len(_TIPS)) + 4 + 3
 _RELATION_NUMBERS = 12 + 9
 
+# What a contact is between: which fingertip touches what tells many signs apart.
+_TOUCHING = (WRIST, *_TIPS)
+_TOUCHED = (0, 2, 5, 7, 8, 9, 10, 11, 12, 13, 14)  # of the pose: nose, eyes, ears, mouth, shoulders, elbows
+_MIRRORED_TOUCHED = (0, 5, 2, 8, 7, 10, 9, 12, 11, 14, 13)
+_CLOSE = 0.35  # shoulder widths: about a hand; what is farther hardly counts
+_CONTACT_NUMBERS = len(_TOUCHING) ** 2
+_BODY_CONTACT_NUMBERS = len(_TOUCHING) * len(_TOUCHED) + 4
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _HandNumbers:
@@ -225,6 +233,7 @@ class _HandNumbers:
     place: Tensor  # (B, T, PLACE_NUMBERS)
     is_known: Tensor  # (B, T) bool: whether the shape means anything
     wrist: Tensor  # (B, T, 2) in body coordinates, mirrored as the hand is
+    tips: Tensor  # (B, T, 6, 2) the hand's own wrist and its finger tips, likewise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,6 +244,38 @@ class _FrameNumbers:
     left: _HandNumbers
     right: _HandNumbers
     relation: Tensor  # (B, T, RELATION_NUMBERS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ContactNumbers:
+    """How near the finger tips come to the other hand and to the body: 1 where they touch, towards 0 from there."""
+
+    hands: Tensor  # (B, T, CONTACT_NUMBERS)
+    left: Tensor  # (B, T, BODY_CONTACT_NUMBERS) and how the hand gets faster and slower
+    right: Tensor
+
+
+def _contact_numbers(body: Body, numbers: _FrameNumbers) -> _ContactNumbers:
+    """Describe windows (B, T, ...) in body coordinates. In the picture only: each hand has a depth of its own."""
+    pose, seen = body.pose.points[..., :2], body.pose.found[..., None]
+    mirror = pose.new_tensor([-1.0, 1.0])
+    both = numbers.left.is_known & numbers.right.is_known
+
+    def touching(hand: _HandNumbers, places: Tensor) -> Tensor:
+        known = hand.is_known[..., None] & seen
+        speed = _motion(hand.wrist)
+        return torch.cat([torch.where(known, _closeness(hand.tips, places), 0.0), _motion(speed), speed.abs()], -1)
+
+    return _ContactNumbers(
+        torch.where(both[..., None], _closeness(numbers.left.tips * mirror, numbers.right.tips), 0.0),
+        touching(numbers.left, pose[:, :, _MIRRORED_TOUCHED] * mirror),
+        touching(numbers.right, pose[:, :, _TOUCHED]),
+    )
+
+
+def _closeness(some: Tensor, others: Tensor) -> Tensor:
+    """(B, T, n, 2) and (B, T, m, 2) -> (B, T, n m)."""
+    return torch.exp(-_length(some[:, :, :, None] - others[:, :, None]) / _CLOSE).flatten(2)
 
 
 def _frame_numbers(body: Body) -> _FrameNumbers:
@@ -270,7 +311,7 @@ def _hand_numbers(hand: Part, pose_wrist: Tensor) -> _HandNumbers:
     nearness = torch.exp(-whole.distance)[..., None]  # 1 where the hand was found
     known = whole.is_known[..., None].to(points.dtype)
     place_numbers = torch.cat([place, _motion(place), wrist, _motion(wrist), pose_wrist[..., 3:], nearness, known], -1)
-    return _HandNumbers(shape_numbers, place_numbers, whole.is_known, wrist)
+    return _HandNumbers(shape_numbers, place_numbers, whole.is_known, wrist, points[:, :, _TOUCHING, :2])
 
 
 def _relation(left: Tensor, right: Tensor, pose: Tensor) -> Tensor:
@@ -308,6 +349,7 @@ class LandmarkEncoderConfig:
     transformer_layers: int = 2
     embedding_dim: int = 1024
     dropout: float = 0.1  # of what is known about a frame; the classifier has 0.5 as the video trunks have
+    contacts: bool = False  # is told how near finger tips are to the other hand and to the body; models before had not
 
     def __post_init__(self) -> None:
         if min(self.classes, self.frames, self.width, self.heads, self.embedding_dim) < 1:
@@ -371,7 +413,11 @@ class LandmarkEncoder(nn.Module):
         self.shape = _ShapeEncoder(width)
         self.place = _NumbersEncoder(_PLACE_NUMBERS, half)
         self.relation = _NumbersEncoder(_RELATION_NUMBERS, half)
-        self.join = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(2 * width + 4 * half, width))
+        if config.contacts:
+            self.hand_contact = _NumbersEncoder(_CONTACT_NUMBERS, half)
+            self.body_contact = _NumbersEncoder(_BODY_CONTACT_NUMBERS, half)
+        parts = 7 if config.contacts else 4
+        self.join = nn.Sequential(nn.Dropout(config.dropout), nn.Linear(2 * width + parts * half, width))
         self.convolutions = nn.Sequential(*(_TemporalConv(width) for _ in range(config.convolutions)))
         self.pairs = nn.Linear(2 * width, width)
         self.position = _drawn(config.frames // 2, width, 0.02)
@@ -387,14 +433,17 @@ class LandmarkEncoder(nn.Module):
             raise ValueError(f"landmarks of shape {tuple(points.shape)} instead of {expected}")
         body = in_body_coordinates(body_of(points))
         numbers = _frame_numbers(body)
-        described = (
+        described = [
             torch.where(body.pose.found[..., None], self.body(numbers.body), 0.0),
             self.shape(numbers.left),
             self.shape(numbers.right),
             self.place(numbers.left.place),
             self.place(numbers.right.place),
             self.relation(numbers.relation),
-        )
+        ]
+        if self.config.contacts:
+            contact = _contact_numbers(body, numbers)
+            described += [self.hand_contact(contact.hands), *map(self.body_contact, (contact.left, contact.right))]
         frames = self.convolutions(self.join(torch.cat(described, dim=-1)))
         # Two frames to a step: order matters over more than a frame, and half the steps take half the time.
         steps = self.transformer(self.pairs(frames.unflatten(1, (-1, 2)).flatten(2)) + self.position)
