@@ -277,7 +277,7 @@ def read_wlasl2000(folder: Path, holistic: Sequence[LandmarkClip]) -> tuple[Land
 
 
 def _unpacked_hands(path: Path) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Both hands of every frame (n, 2, 21, 3) in fractions of the picture, zeros where not found; the clips' offsets."""
+    """Both hands of every frame (n, 2, 21, 3) in fractions of the picture, zeros where not found; clips' offsets."""
     present, offsets = _array(path, "present", (None, 2)).astype(bool), _array(path, "offsets", (None,))
     scale = np.array([2048, 2048, 512], np.float32)  # steps of a picture
     wrist = _array(path, "wrist", (3, None)).T / scale
