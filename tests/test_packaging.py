@@ -143,6 +143,7 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None
     # What is no module is easily left out.
     assert {name for name in names - about if not name.endswith(".py")} == {
         "signspot/py.typed",
+        "signspot/embedding/shipped/landmark-v1.calibration",
         "signspot/embedding/shipped/landmark-v1.safetensors",
         "signspot/embedding/shipped/world-v1.safetensors",
         "signspot/files/pages.css",

@@ -19,14 +19,16 @@ from experiments.lib.landmark_model import (
     Fold,
     LandmarkLesson,
     RealSigning,
+    Recipe,
     RecordedSign,
+    compared_by_trunk,
     draw_fold,
     model_card,
     multi_rate_windows,
     sign_window,
     stitched,
     synthetic_signs,
-    train_by_recipe,
+    train_fold,
 )
 from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
 
@@ -199,7 +201,9 @@ def stitched_cells(method: Method, fold: Fold) -> dict[str, Measured]:
 def fold_model(fold: Fold, path: Path) -> Checkpoint:
     """The model of the fold, trained unless it lies at `path`."""
     if not path.is_file():
-        networks = train_by_recipe(LandmarkLesson(fold.training, synthetic_signs()), path.parent)
+        lesson, recipe = LandmarkLesson(fold.training, synthetic_signs()), Recipe()
+        trained = train_fold(lesson, path.parent, recipe=recipe)
+        networks = compared_by_trunk(trained, lesson, recipe.fold[-1], recipe.projection)
         made_by = f"experiments/wlasl300/run.py, fold {FOLD_SEED}"
         card = model_card(networks, name="landmark fold", created_from=made_by)
         save_checkpoint(path, state_of(networks.trunk, networks.head), card)
@@ -251,7 +255,7 @@ def rows_of(real: RealSigning, fold: Fold, shipped: Checkpoint, run: Path) -> tu
             for kind, signs in kinds_of(test, {sign.signer for sign in real.official("train", "val")}).items()
         ),
         replace(part, cells=dict(part.cells) | found),
-        fold_row("... compared by the head it was trained with", load_checkpoint(run / "student.safetensors"), fold),
+        fold_row("... compared by the head it was trained with", load_checkpoint(run / "stage-2.safetensors"), fold),
         ResultRow("Pose-TGCN, published, all of WLASL300", {"official top-1": Measured(0.383)}),
         ResultRow("SPOTER, published, all of WLASL300", {"official top-1": Measured(0.438)}),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby
 
@@ -14,8 +15,11 @@ from signspot.domain.recordings import Word
 from signspot.domain.tracks import Bools, Floats
 from signspot.errors import InputError
 from signspot.evaluation.calibration import (
+    EVIDENCE,
     Calibration,
+    Logistic,
     PresenceFit,
+    SearchSizes,
     _fit_isotonic,
     _probabilities,
     absence_of,
@@ -114,6 +118,31 @@ def test_a_threshold_is_said_to_give_the_false_alarms_that_it_gave() -> None:
     assert fit.false_alarms(fit.least_presence(3.0)) <= 3.0
 
 
+def test_false_alarms_are_those_of_searches_for_about_as_many_words() -> None:
+    """Ten hours for one word with ten alarms, ten for a hundred words with one: what is asked for holds for both."""
+    sure = np.array([0.9, *(0.8 - 0.01 * place for place in range(10))])
+    sizes = SearchSizes(np.array([100, *[1] * 10]), np.array([1, 100]), np.array([10.0, 10.0]))
+    fit = PresenceFit(Logistic((0.0,), (1.0,), (1.0,), 0.0), None, sure, 20.0, searches=sizes)
+    for n_words, alarms in ((1, 1.0), (2, 1.0), (60, 0.1), (5000, 0.1), (None, 0.55)):
+        assert fit.false_alarms(0.7, n_words) == pytest.approx(alarms), n_words
+    assert fit.least_presence(0.5, 1) == pytest.approx(0.75)  # five of ten alarms are allowed
+    assert fit.least_presence(0.5, 100) == 0.0
+    assert fit.least_presence(0.05, 200) == pytest.approx(0.9)
+    with pytest.raises(ValueError, match="every false alarm"):
+        replace(fit, alarms=sure[:3])
+
+
+def test_a_fit_keeps_the_number_of_words_of_each_alarm() -> None:
+    columns, right = examples(1000)
+    n_words = np.where(columns[:, 0] > 0, 5, 50)
+    fit = fit_presence(columns, right, word_hours=4, n_words=n_words, hours_of={50: 3.0, 5: 1.0})
+    assert fit.searches is not None and fit.searches.words.tolist() == [5, 50]
+    wrong = fit.probability(columns[~right])
+    for size, hours in ((5, 1.0), (50, 3.0)):
+        counted = (wrong[n_words[~right] == size] >= 0.3).sum() / hours
+        assert fit.false_alarms(0.3, size) == pytest.approx(counted)
+
+
 def test_too_little_truth_and_impossible_rates_are_refused() -> None:
     columns, right = examples(300)
     with pytest.raises(InputError, match="too few to calibrate on"):
@@ -133,8 +162,10 @@ def test_the_chance_that_nothing_is_there_is_the_product(presence: list[float]) 
 
 
 def test_a_calibration_is_named_by_what_it_holds() -> None:
-    fit = fit_presence(*examples(), word_hours=1)
-    other = fit_presence(*examples(seed=2), word_hours=1)
+    fit, other = (
+        fit_presence(np.pad(columns, ((0, 0), (0, len(EVIDENCE) - columns.shape[1]))), right, word_hours=1)
+        for columns, right in (examples(), examples(seed=2))
+    )
     assert _calibration(fit).name == _calibration(fit).name != _calibration(other).name
     assert _calibration(fit).fit_for(is_read=True) is fit  # near subtitles too, where nothing better is known
 

@@ -84,7 +84,7 @@ def report(query: Query, videos: list[LabelledVideo]) -> CalibrationReport:
 def test_the_report_says_what_was_held_out(report: CalibrationReport) -> None:
     assert report.n_groups == 4
     assert report.n_right >= 50
-    assert report.n_wrong > 10 * report.n_right
+    assert report.n_wrong > 5 * report.n_right  # of those that keep their moment
     assert report.expected_error is not None
     assert report.expected_error < 0.15  # of some hundred findings
     assert report.expected_error_read is not None
