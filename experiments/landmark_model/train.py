@@ -39,8 +39,8 @@ NAME = "landmark-v2"
 FOLD_SEED = 1  # of the words and signers that the first stages leave out
 TRAINING_DATA = (
     "Real isolated American Sign Language as MediaPipe landmarks: the official train and val splits of WLASL, 2,000 "
-    "words (hands of whole clips, on bodies put there; of 300 words also body and hands of the first 30 frames), and 30 "
-    "words of WLASL and MS-ASL videos (whole clips), near-duplicates removed; besides, landmarks of signs that a "
+    "words (hands of whole clips, on bodies put there; of 300 words also body and hands of the first 30 frames), and "
+    "30 words of WLASL and MS-ASL videos (whole clips), near-duplicates removed; besides, landmarks of signs that a "
     "program made up and performed (a synthetic world). No continuous signing, no other sign language, no sound, no "
     "pictures. Limits, measured: experiments/wlasl300 (official test split, new signers, hands that are not found), "
     "experiments/aslearn, experiments/decision, experiments/landmark_model/README.md. Clips in which hardly a hand is "
