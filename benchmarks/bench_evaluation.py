@@ -22,7 +22,7 @@ import numpy as np
 
 from signspot.domain.tracks import FloatArray
 from signspot.evaluation.measures import BootstrapOptions
-from signspot.evaluation.protocol import Gallery, TestPassage, protocol_intervals, score_passages
+from signspot.evaluation.protocol import Gallery, TestPassage, score_passages
 
 DIM = 256
 N_SIGNERS = 20
@@ -88,7 +88,7 @@ def measure(n_passages: int, n_entries: int, n_windows: int) -> Result:
     scoring = time.perf_counter() - wall - source.making_wall
     scoring_cpu = time.process_time() - cpu - source.making_cpu
     start = time.perf_counter()
-    spread = protocol_intervals(scores, BootstrapOptions(draws=2000)).mean_ap.by_class
+    spread = scores.intervals(BootstrapOptions(draws=2000)).mean_ap.by_class
     return Result(
         passages=n_passages,
         entries=n_entries,

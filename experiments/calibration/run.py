@@ -36,7 +36,6 @@ from signspot.workflows.calibrate import (
     LabelledVideo,
     Method,
     cohort_of,
-    fit_of,
     searched_examples,
 )
 from signspot.workflows.spot import SpotOptions, mentions_of
@@ -118,7 +117,7 @@ def judged(halves: Halves) -> dict[str, Judgement]:
         known = halves.examples(halves.fitted, is_read=is_read)
         held = halves.examples(halves.held, is_read=is_read)
         for method in METHODS:
-            found[f"{where}, {method}"] = Judgement.of(fit_of(known, method), held)
+            found[f"{where}, {method}"] = Judgement.of(known.fit(method), held)
             tell(f"{where}, {method}: {found[f'{where}, {method}'].cells}")
     return found
 

@@ -26,7 +26,7 @@ from signspot.domain.time import FRAME_MS, FRAME_RATE, FrameSpan, TimeAxis
 from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, X_PLACES, FloatArray, Floats, LandmarkTrack, WindowGrid
 from signspot.embedding.landmarks import Rates, points_at, sign_span, signing_span, window_at, windows_around
 from signspot.media.trim import trim_by_landmarks
-from signspot.models.checkpoints import ModelCard, describe, load_checkpoint, networks_of, save_checkpoint, state_of
+from signspot.models.checkpoints import ModelCard, describe, load_checkpoint, save_checkpoint, state_of
 from signspot.models.head import Head, HeadConfig
 from signspot.models.landmarks import Body, LandmarkEncoder, LandmarkEncoderConfig, Part, body_of, mirrored
 from signspot.world.settings import preset_named
@@ -1044,7 +1044,7 @@ def _trained(
         card = model_card(networks, name=path.stem, created_from=f"{config.steps} steps with seed {config.seed}")
         save_checkpoint(path, state_of(networks.trunk, networks.head), card)
     checkpoint = load_checkpoint(path)
-    trunk, head = networks_of(checkpoint)
+    trunk, head = checkpoint.networks()
     if not isinstance(trunk, LandmarkEncoder) or head is None:
         raise ValueError(f"{path} holds no landmark model")
     vocabulary = Vocabulary.of(Word(word) for word in checkpoint.card.vocabulary)

@@ -43,10 +43,8 @@ from signspot.learning.material import (
     Material,
     PassageOptions,
     WordSplit,
-    labelled_passages,
     passage_columns,
     read_material,
-    write_material,
 )
 from signspot.learning.runs import RunFolder, repeatable, usable_device
 from signspot.learning.trunk import TrunkControls, TrunkData, TrunkProgress, train_trunk
@@ -561,7 +559,7 @@ def make_world_material(world: World, split: str, trunk: LandmarkEmbedder, folde
         entry_word=np.array([world.vocabulary.id_of(entry.word) for entry in entries], np.int64),
         fingerprint=trunk.trunk_fingerprint,
     )
-    write_material(material, folder, synonyms={"sign": world_synonyms(world)})
+    material.write(folder, synonyms={"sign": world_synonyms(world)})
     shutil.rmtree(parts, ignore_errors=True)
     return read_material(folder, verify=False)
 
@@ -570,7 +568,7 @@ def episode_passages(episode: EpisodePerformance, vocabulary: Vocabulary) -> tup
     """The labelled passages of an episode, its subtitles read as those of any corpus."""
     axis = TimeAxis(np.arange(len(episode.performance), dtype=np.float64) * FRAME_MS)
     footage = Footage(episode.episode_id, axis, episode.subtitles, episode.annotations)
-    return labelled_passages(footage, vocabulary, PassageOptions())[0]
+    return footage.labelled_passages(vocabulary, PassageOptions())[0]
 
 
 def _dictionary_clips(world: World, words: Vocabulary, max_speed: float) -> RecordedClips:

@@ -31,7 +31,7 @@ from experiments.lib.paper_tables import (
 from signspot.cli.console import progress_bars
 from signspot.domain.recordings import Annotation
 from signspot.files.atomic import make_folder
-from signspot.learning.material import Material, passage_columns, read_material, write_material
+from signspot.learning.material import Material, passage_columns, read_material
 from signspot.world.settings import preset_named
 from signspot.world.simulation import EpisodePerformance, World
 
@@ -122,7 +122,7 @@ class Investigation:
         for name in ("trunk", "test"):
             if not (target / name).exists():
                 (target / name).symlink_to((source / name).resolve())
-        write_material(_annotated_material(world, read_material(source / "train", verify=False)), target / "train")
+        _annotated_material(world, read_material(source / "train", verify=False)).write(target / "train")
 
 
 def _annotated_material(world: World, material: Material) -> Material:

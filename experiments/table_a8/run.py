@@ -43,7 +43,7 @@ from signspot.learning.trunk import (
     transform_of,
 )
 from signspot.media.frames import shape_frame
-from signspot.models.checkpoints import load_checkpoint, networks_of
+from signspot.models.checkpoints import load_checkpoint
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
@@ -152,7 +152,7 @@ def hits_of(name: str, config: TrunkRunConfig, clips: Clips, runs: Path) -> tupl
 
 def _named(run: RunFolder, config: TrunkRunConfig, clips: RecordedClips) -> dict[str, object]:
     """Each test clip as a test of its own: whether its word is the first, and among the first five."""
-    trunk, _ = networks_of(load_checkpoint(run.last))
+    trunk, _ = load_checkpoint(run.last).networks()
     alone = (ClipTest(place.name, replace(clips, places=(place,))) for place in clips.places)
     each = [accuracy_of(trunk, test, transform_of(config), torch.device("cpu")) for test in alone]
     words = _labels(clips)

@@ -38,15 +38,8 @@ from signspot.domain.tracks import FloatArray
 from signspot.embedding.landmarks import Rates
 from signspot.embedding.zoo import model_path
 from signspot.evaluation.measures import Interval, class_interval
-from signspot.evaluation.protocol import (
-    Gallery,
-    ProtocolOptions,
-    ProtocolScores,
-    TestPassage,
-    protocol_intervals,
-    score_passages,
-)
-from signspot.models.checkpoints import Checkpoint, load_checkpoint, networks_of, save_checkpoint, state_of
+from signspot.evaluation.protocol import Gallery, ProtocolOptions, ProtocolScores, TestPassage, score_passages
+from signspot.models.checkpoints import Checkpoint, load_checkpoint, save_checkpoint, state_of
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.workflows.lookup import LEARNED_LEVEL
 
@@ -102,7 +95,7 @@ def nearest(
 
 def classified(checkpoint: Checkpoint, method: Method, signs: Sequence[RecordedSign], name: str) -> dict[str, Measured]:
     """Every sign is the word whose direction its vector is nearest to."""
-    head = networks_of(checkpoint)[1]
+    head = checkpoint.networks()[1]
     if head is None or head.logits is None:
         raise ValueError("the model has no classifier")
     numbers = {Word(word): number for number, word in enumerate(checkpoint.card.vocabulary)}
@@ -187,7 +180,7 @@ def stitched_cells(method: Method, fold: Fold) -> dict[str, Measured]:
     cells = {}
     for is_seen in (True, False):
         drawn = [stitched_scores(method, fold, is_seen, seed) for seed in PASSAGE_SEEDS]
-        first = protocol_intervals(drawn[0])
+        first = drawn[0].intervals()
         for name, interval, runs in (
             ("mAP", first.mean_ap.by_class, [one.mean_ap for one in drawn]),
             ("localisation", first.localisation.by_class, [one.localisation for one in drawn]),

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from signspot.cli import main
-from signspot.learning.material import write_material
 from tests.learning.planted import planted
 from tests.learning.small_runs import WORLD
 
@@ -14,7 +13,7 @@ from tests.learning.small_runs import WORLD
 @pytest.fixture(scope="module")
 def test_set(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("evaluate") / "test"
-    write_material(planted(WORLD, 0, 48, 16)[1], folder)
+    planted(WORLD, 0, 48, 16)[1].write(folder)
     return folder
 
 

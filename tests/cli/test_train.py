@@ -13,7 +13,7 @@ import pytest
 
 from signspot.cli import main
 from signspot.learning.config import as_toml
-from signspot.learning.material import read_split, write_material
+from signspot.learning.material import read_split
 from tests.learning.planted import planted
 from tests.learning.small_runs import SMALL, WORLD
 from tests.test_interrupts import hears_signals
@@ -26,7 +26,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with material, a config of seconds and one that takes hours."""
     folder = tmp_path_factory.mktemp("train")
     for name, material in zip(("train", "test"), planted(WORLD, 0, 48, 16), strict=True):
-        write_material(material, folder / name)
+        material.write(folder / name)
     (folder / "run.toml").write_text(as_toml(replace(SMALL, epochs=2, decay_epochs=())))
     (folder / "long.toml").write_text(as_toml(replace(SMALL, epochs=100_000, decay_epochs=(), evaluate_every=100_000)))
     return folder

@@ -17,7 +17,7 @@ from signspot.embedding.model import Embeds, Reading, VideoTrack, Views, trunk_o
 from signspot.embedding.pictures import ColourModel, PictureModel, frames_at_rate
 from signspot.embedding.zoo import embed_entries, embed_gallery, embed_query, load_model
 from signspot.errors import DictionaryError, InputError
-from signspot.stores.dictionary import EntryFeatures, FeatureSet, write_entry_features
+from signspot.stores.dictionary import EntryFeatures, FeatureSet
 from tests.embedding.test_landmarks_signs import random_model
 from tests.embedding.test_pictures_extract import one_thread, write_noise
 from tests.models.networks import embedder_of, tiny_head, tiny_i3d
@@ -189,7 +189,7 @@ def test_a_gallery_has_the_plain_view_of_every_entry(signed: tuple[Entry, ...]) 
 def test_stored_vectors_go_through_the_head_and_are_named(tmp_path: Path) -> None:
     means = np.random.default_rng(0).random((2, 128), np.float32)
     features = EntryFeatures(("a", "b"), {"i3d": FeatureSet("somebody's trunk", means, np.array([True, False]))})
-    write_entry_features(features, tmp_path)
+    features.write(tmp_path)
     a, b = (Entry(entry_id=name, word=Word("w"), features=tmp_path / "features.safetensors") for name in "ab")
     model = picture_model()
     reading, said = replace(HERE, store=tmp_path / "store").collecting()

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 from signspot.domain.time import Tolerance
 from signspot.domain.tracks import Bools
 from signspot.errors import InputError
-from signspot.evaluation.localisation import Footage, _detection_curve, false_alarms_per_hour, spotting_benchmark
+from signspot.evaluation.localisation import Footage, _detection_curve, spotting_benchmark
 
 detections = st.lists(st.tuples(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 0.75, 1.0]), st.booleans()), max_size=15)
 
@@ -46,7 +46,7 @@ def test_a_curve_computed_by_hand() -> None:
     assert curve.recall == pytest.approx([1 / 4, 1 / 2, 1 / 2])
     assert curve.f1 == pytest.approx([2 / 5, 4 / 7, 4 / 8])
     assert curve.average_precision == pytest.approx(1 / 4 + 1 / 4 * 2 / 3)
-    assert false_alarms_per_hour(curve, hours=0.5).tolist() == [0, 2, 4]
+    assert curve.false_alarms_per_hour(hours=0.5).tolist() == [0, 2, 4]
     assert curve.recall_at_false_alarms(0, hours=0.5) == 0.25
     assert curve.recall_at_false_alarms(2, hours=0.5) == 0.5
     assert (curve.recall_at_precision(0.6), curve.recall_at_precision(0.99)) == (0.5, 0.25)
@@ -64,7 +64,7 @@ def test_impossible_counts_are_refused() -> None:
     with pytest.raises(InputError, match="one number and one truth"):
         _detection_curve([np.nan], [True])
     with pytest.raises(InputError, match="0 hours"):
-        false_alarms_per_hour(_detection_curve([0.5], [True]), 0)
+        _detection_curve([0.5], [True]).false_alarms_per_hour(0)
 
 
 def footage(rng: np.random.Generator, n_windows: int = 200, n_classes: int = 70) -> Footage:

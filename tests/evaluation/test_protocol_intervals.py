@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from signspot.evaluation.measures import BootstrapOptions
-from signspot.evaluation.protocol import protocol_intervals, score_passages
+from signspot.evaluation.protocol import score_passages
 from tests.evaluation.embedded import random_gallery, random_passages, true_passages
 
 
@@ -35,7 +35,7 @@ def test_most_intervals_hold_chance() -> None:
         rng = np.random.default_rng(100 + seed)
         gallery = random_gallery(rng, np.repeat(np.arange(30), 3), d=32)
         scores = score_passages(random_passages(rng, np.arange(240) % 30, d=32), gallery)
-        intervals = protocol_intervals(scores, BootstrapOptions(draws=300))
+        intervals = scores.intervals(BootstrapOptions(draws=300))
         held.append(
             (
                 scores.chance_mean_ap in intervals.mean_ap.by_class,
@@ -49,7 +49,7 @@ def test_estimates_are_the_scores_themselves() -> None:
     rng = np.random.default_rng(2)
     gallery = random_gallery(rng, np.repeat(np.arange(10), 3))
     scores = score_passages(random_passages(rng, rng.integers(0, 10, size=80)), gallery)
-    intervals = protocol_intervals(scores, BootstrapOptions(draws=50))
+    intervals = scores.intervals(BootstrapOptions(draws=50))
     for both, expected in (
         (intervals.mean_ap, scores.mean_ap),
         (intervals.recall_at_k, scores.recall_at_5),
@@ -65,7 +65,7 @@ def test_truth_leaves_no_doubt() -> None:
     rng = np.random.default_rng(0)
     gallery = random_gallery(rng, np.repeat(np.arange(30), 3), d=64)
     scores = score_passages(true_passages(rng, gallery, np.arange(60) % 30), gallery)
-    for interval in (protocol_intervals(scores).mean_ap.by_class, protocol_intervals(scores).localisation.by_signer):
+    for interval in (scores.intervals().mean_ap.by_class, scores.intervals().localisation.by_signer):
         assert (interval.estimate, interval.low, interval.high) == (1.0, 1.0, 1.0)
 
 
@@ -73,7 +73,7 @@ def test_signers_are_drawn_only_where_all_are_named() -> None:
     rng = np.random.default_rng(3)
     gallery = random_gallery(rng, np.arange(4))
     named = random_passages(rng, np.arange(12) % 4)
-    assert protocol_intervals(score_passages(named, gallery)).mean_ap.by_signer.n_units == 5
+    assert score_passages(named, gallery).intervals().mean_ap.by_signer.n_units == 5
     some = [*named, replace(named[0], signer="")]
-    unnamed = protocol_intervals(score_passages(some, gallery)).localisation.by_signer
+    unnamed = score_passages(some, gallery).intervals().localisation.by_signer
     assert (unnamed.n_units, unnamed.low, unnamed.high) == (1, None, None)

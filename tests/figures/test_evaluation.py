@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from signspot.domain.tracks import Pixels
-from signspot.figures.evaluation import CaseFigure, case_png, ranking_png, search_png
+from signspot.figures.evaluation import CaseFigure, ranking_png, search_png
 
 CENTRES = np.arange(100, 300)
 CASE = CaseFigure(
@@ -31,7 +31,7 @@ def green_columns(picture: Pixels) -> set[int]:
 
 
 def test_the_annotated_time_moves_with_the_label() -> None:
-    early, late = (green_columns(pixels(case_png(replace(CASE, label_frame=frame)))) for frame in (150, 250))
+    early, late = (green_columns(pixels(replace(CASE, label_frame=frame).png())) for frame in (150, 250))
     assert early and late and max(early) < min(late)
 
 
@@ -43,11 +43,11 @@ def test_the_annotated_time_moves_with_the_label() -> None:
     ],
 )
 def test_any_case_is_a_picture(case: CaseFigure) -> None:
-    assert pixels(case_png(case)).shape == (297, 990, 3)
+    assert pixels(case.png()).shape == (297, 990, 3)
 
 
 def test_the_same_case_has_the_same_bytes() -> None:
-    assert case_png(CASE) == case_png(CASE)
+    assert CASE.png() == CASE.png()
 
 
 def test_rankings_and_searches_are_pictures_also_when_nothing_was_found() -> None:

@@ -11,7 +11,7 @@ from signspot.domain.recordings import Entry, Word
 from signspot.domain.results import WordAnswer
 from signspot.domain.time import FRAME_MS, MillisSpan, TimeAxis
 from signspot.domain.tracks import SimilarityTrack, WindowGrid
-from signspot.figures.evaluation import Example, Panel, example_png
+from signspot.figures.evaluation import Example, Panel
 
 RED = np.full((48, 288, 3), (250, 0, 0), np.uint8)
 
@@ -32,7 +32,7 @@ def example(n_panels: int = 2, truth: tuple[tuple[int, int], ...] = ((4000, 4400
 
 
 def drawn(shown: Example) -> npt.NDArray[np.int64]:
-    return np.asarray(Image.open(BytesIO(example_png(shown))).convert("RGB")).astype(np.int64)
+    return np.asarray(Image.open(BytesIO(shown.png())).convert("RGB")).astype(np.int64)
 
 
 def green(pixels: npt.NDArray[np.int64]) -> int:
@@ -53,7 +53,7 @@ def test_every_method_has_a_panel_and_every_strip_its_pixels() -> None:
 
 
 def test_the_same_example_gives_the_same_bytes() -> None:
-    assert example_png(example()) == example_png(example())
+    assert example().png() == example().png()
 
 
 def test_curves_without_any_number_are_drawn_as_gaps() -> None:

@@ -10,7 +10,7 @@ import pytest
 from signspot.domain.recordings import Entry, Signer, Word
 from signspot.domain.time import MillisSpan
 from signspot.errors import OutputExists
-from signspot.files.pages import Card, DictionaryPage, write_page
+from signspot.files.pages import Card, DictionaryPage
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>&amp;"
 
@@ -41,7 +41,7 @@ def card(number: int, word: str = "apple", **more: object) -> Card:
 
 
 def page_of(tmp_path: Path, page: DictionaryPage) -> tuple[str, Reader]:
-    write_page(page, tmp_path / "index.html")
+    page.write(tmp_path / "index.html")
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     return text, Reader(text)
 
@@ -87,5 +87,5 @@ def test_face_groups_are_shown_as_guesses_without_names(tmp_path: Path) -> None:
 def test_a_page_is_not_replaced_unasked(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("mine")
     with pytest.raises(OutputExists, match="exists already"):
-        write_page(DictionaryPage("signs", [card(1)]), tmp_path / "index.html")
+        DictionaryPage("signs", [card(1)]).write(tmp_path / "index.html")
     assert (tmp_path / "index.html").read_text() == "mine"

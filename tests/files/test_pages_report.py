@@ -17,7 +17,6 @@ from signspot.files.pages import (
     PageTable,
     ReportPage,
     write_friends_page,
-    write_report,
 )
 
 HOSTILE = '"><script>alert("x")</script> & "quotes" \ud800\udcff'
@@ -71,7 +70,7 @@ def friends(text: str, path: Path) -> None:
 
 
 def report(text: str, path: Path) -> None:
-    write_report(page(text), path)
+    page(text).write(path)
 
 
 @pytest.mark.parametrize("write", [report, friends])
@@ -117,8 +116,8 @@ def test_pairs_without_a_picture_and_those_left_out_are_told(tmp_path: Path) -> 
 
 
 def test_a_page_replaces_another_only_when_told(tmp_path: Path) -> None:
-    write_report(page("first"), tmp_path / "page.html")
+    page("first").write(tmp_path / "page.html")
     with pytest.raises(OutputExists, match="exists already"):
-        write_report(page("second"), tmp_path / "page.html")
-    write_report(page("second"), tmp_path / "page.html", overwrite=True)
+        page("second").write(tmp_path / "page.html")
+    page("second").write(tmp_path / "page.html", overwrite=True)
     assert "<h1>second</h1>" in (tmp_path / "page.html").read_text()

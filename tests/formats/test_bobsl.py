@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.recordings import Word
 from signspot.errors import FormatError, OutputExists, SignspotError
-from signspot.formats.bobsl import (
-    OFFSETS,
-    OffsetRule,
-    ReleasedCorpus,
-    SplitAnnotations,
-    _read_released,
-    write_bobsl_spottings,
-)
+from signspot.formats.bobsl import OFFSETS, OffsetRule, ReleasedCorpus, SplitAnnotations, _read_released
 from signspot.stores.corpus import TimedAnnotation
 from tests.formats.spottings import mutants, write_mutant
 
@@ -69,7 +62,7 @@ annotations = st.builds(
 @given(st.dictionaries(st.sampled_from(["train", "val"]), st.lists(annotations, max_size=5).map(tuple), min_size=1))
 def test_what_is_written_is_read_back(tmp_path: Path, by_split: dict[str, tuple[TimedAnnotation, ...]]) -> None:
     rules = {"mouthing": OFFSETS["mouthing"], "mine": OffsetRule(-1, 1)}
-    write_bobsl_spottings(SplitAnnotations(by_split, rules), tmp_path / "s.json", overwrite=True)
+    SplitAnnotations(by_split, rules).write(tmp_path / "s.json", overwrite=True)
     read = read_bobsl_spottings(tmp_path / "s.json", "mouthing")
     key = repr
     assert {s: sorted(a, key=key) for s, a in read.by_split.items()} == {
@@ -81,7 +74,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, by_split: dict[str, tuple[
 def test_the_layout_is_that_of_bobsl(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     spottings = read_bobsl_spottings(write(tmp_path, SPOTTINGS), "mouthing")
-    write_bobsl_spottings(spottings, path)
+    spottings.write(path)
     assert json.loads(path.read_text())["train"]["ice-cream"] == {
         "names": ["508534", "611"],
         "global_times": [12.346, 0.0],
@@ -90,7 +83,7 @@ def test_the_layout_is_that_of_bobsl(tmp_path: Path) -> None:
         "offsets": [[-15, 4], [-15, 4]],
     }
     with pytest.raises(OutputExists, match="exists already"):
-        write_bobsl_spottings(spottings, path)
+        spottings.write(path)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +116,7 @@ def test_what_lacks_a_rule_or_a_time_is_not_guessed(tmp_path: Path) -> None:
     at_time = TimedAnnotation(video_id="v", word=Word("x"), time_ms=3, source="human")
     for annotation, words in ((at_frame, "no time, only a frame"), (at_time, "no offset rule for 'human'")):
         with pytest.raises(FormatError, match=words):
-            write_bobsl_spottings(SplitAnnotations({"train": (annotation,)}, OFFSETS), tmp_path / "new.json")
+            SplitAnnotations({"train": (annotation,)}, OFFSETS).write(tmp_path / "new.json")
     assert not (tmp_path / "new.json").exists()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from signspot.formats.elan import ElanDocument, ElanMedia, resolve_media
+from signspot.formats.elan import ElanDocument, ElanMedia
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 def found(folder: Path, url: str, relative: str = "") -> Path | None:
     document = ElanDocument(where="x", format_version="3.0", media=(ElanMedia(url, relative),), xml=b"")
-    (one,) = resolve_media(document, folder / "eaf" / "x.eaf")
+    (one,) = document.resolve_media(folder / "eaf" / "x.eaf")
     return one.path
 
 
@@ -125,5 +125,5 @@ def test_a_pipe_or_folder_is_no_medium(folder: Path) -> None:
 def test_every_medium_is_answered(folder: Path) -> None:
     media = (ElanMedia("file:///x/beside.mp4"), ElanMedia("file:///x/none.mp4"))
     document = ElanDocument(where="x", format_version="3.0", media=media, xml=b"")
-    first, second = resolve_media(document, folder / "eaf" / "x.eaf")
+    first, second = document.resolve_media(folder / "eaf" / "x.eaf")
     assert (first.path, second.path) == (folder / "eaf" / "beside.mp4", None)

@@ -16,7 +16,7 @@ from lxml import etree
 
 from signspot.domain.time import Millis, MillisSpan
 from signspot.errors import FormatError, InputError, OutputExists
-from signspot.formats.elan import ElanDocument, new_eaf, read_eaf, resolve_media, write_eaf
+from signspot.formats.elan import ElanDocument, new_eaf, read_eaf
 from tests.formats.eaf_generator import SCHEMAS, load_schema, make_eaf, seeds, sizes
 
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=timezone(timedelta(hours=2)))
@@ -131,7 +131,7 @@ def test_what_is_written_is_read_back_the_same(tmp_path_factory: pytest.TempPath
     path = tmp_path_factory.getbasetemp() / "again.eaf"
     path.write_bytes(make_eaf(seed, size))
     document = read_eaf(path)
-    write_eaf(document, path, overwrite=True)
+    document.write(path, overwrite=True)
     assert read_eaf(path) == document
     assert path.read_bytes() == document.xml
     assert etree.canonicalize(document.xml.decode()) == etree.canonicalize(make_eaf(seed, size).decode())
@@ -232,15 +232,15 @@ def test_an_existing_file_is_replaced_only_if_asked(tmp_path: Path) -> None:
     document = read(SAMPLE, tmp_path)
     before = (tmp_path / "sample.eaf").read_bytes()
     with pytest.raises(OutputExists, match="exists already"):
-        write_eaf(document, tmp_path / "sample.eaf")
+        document.write(tmp_path / "sample.eaf")
     assert (tmp_path / "sample.eaf").read_bytes() == before
-    write_eaf(document, tmp_path / "sample.eaf", overwrite=True)
+    document.write(tmp_path / "sample.eaf", overwrite=True)
     assert (tmp_path / "sample.eaf").read_bytes() == document.xml
 
 
 def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the folder to write to does not exist"):
-        write_eaf(read(SAMPLE, tmp_path), tmp_path / "no" / "x.eaf")
+        read(SAMPLE, tmp_path).write(tmp_path / "no" / "x.eaf")
 
 
 def test_a_kill_before_the_new_file_is_in_place_leaves_the_old_one(tmp_path: Path) -> None:
@@ -249,10 +249,10 @@ def test_a_kill_before_the_new_file_is_in_place_leaves_the_old_one(tmp_path: Pat
     program = (
         "import os, signal, sys, pathlib\n"
         "import signspot.files.atomic as atomic\n"
-        "from signspot.formats.elan import add_spottings, read_eaf, write_eaf\n"
+        "from signspot.formats.elan import read_eaf\n"
         "atomic._publish = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "path = pathlib.Path(sys.argv[1])\n"
-        "write_eaf(add_spottings(read_eaf(path), []), path, overwrite=True)\n"
+        "read_eaf(path).add_spottings([]).write(path, overwrite=True)\n"
     )
     done = subprocess.run([sys.executable, "-c", program, str(path)], check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
@@ -271,7 +271,7 @@ def test_a_new_file_links_its_video_and_is_valid(tmp_path: Path, name: str) -> N
     (media,) = document.media
     assert media.url == f"file://{video}"
     assert media.relative_url == f"../videos/{name}"
-    (found,) = resolve_media(document, eaf)
+    (found,) = document.resolve_media(eaf)
     assert found.path.resolve() == video
     root = etree.fromstring(document.xml)
     assert (root.get("AUTHOR"), root.get("DATE")) == ("signspot", "2024-05-01T12:00:00+02:00")
@@ -297,7 +297,7 @@ def test_names_that_are_no_valid_urls_are_written_as_elan_reads_them(tmp_path: P
     (tmp_path / name).touch()
     document = new_eaf(tmp_path / name, tmp_path / "x.eaf", date=NOON)
     assert document.media[0].url == f"file://{tmp_path}/{name}"
-    assert resolve_media(document, tmp_path / "x.eaf")[0].path == tmp_path / name
+    assert document.resolve_media(tmp_path / "x.eaf")[0].path == tmp_path / name
 
 
 @pytest.mark.parametrize(

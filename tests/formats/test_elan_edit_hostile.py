@@ -11,7 +11,7 @@ from lxml import etree
 
 from signspot.errors import FormatError
 from signspot.files.xml import parse_xml
-from signspot.formats.elan import ElanDocument, TierOptions, _document_of, add_spottings
+from signspot.formats.elan import ElanDocument, TierOptions, _document_of
 from tests.formats.eaf_generator import SCHEMAS, VERSIONS, load_schema, make_eaf, make_spottings, make_vocabulary
 
 PIECES = (b"<", b">", b"&", b"\0", b"\xff", b'"', b"</TIER>", b"<!DOCTYPE a>", b"&#0;", b"<TIER/>", b"]]>", b"<!--")
@@ -26,7 +26,7 @@ def attempt(data: bytes, seed: int) -> ElanDocument | None:
         assert "\n" not in str(refused)
         return None
     options = TierOptions(vocabulary=make_vocabulary(seed))
-    after = add_spottings(before, make_spottings(seed, 4), options)
+    after = before.add_spottings(make_spottings(seed, 4), options)
     assert _document_of(parse_xml(after.xml, "x.eaf", FormatError), "x.eaf").tiers == after.tiers
     assert set(before.tiers) <= set(after.tiers)
     return after

@@ -27,12 +27,9 @@ from signspot.formats.elan import (
     _document_of,
     _ElanTier,
     _fresh_ids,
-    add_glosses,
-    add_spottings,
     new_eaf,
     one_list,
     read_eaf,
-    write_eaf,
 )
 from signspot.formats.vocabularies import ExternalVocabulary, VocabularyItem, _LocalGloss
 from tests.formats.eaf_generator import (
@@ -149,7 +146,7 @@ def test_tiers_are_added_to_any_document_and_nothing_else_changes(
     assert before.warnings == ()
     spottings, options = make_spottings(seed, size * 2), TierOptions(vocabulary=make_vocabulary(seed), language="lang0")
 
-    after = add_spottings(before, spottings, options)
+    after = before.add_spottings(spottings, options)
 
     assert is_valid(after.xml)
     assert without_additions(before.xml, after.xml) == canonical(etree.fromstring(source))
@@ -200,8 +197,8 @@ def check_with_pympi(after: ElanDocument, path: Path) -> None:
 def test_two_additions_in_a_row_both_stay(seed: int, size: int) -> None:
     before = _document_of(parse_xml(make_eaf(seed, size), "x.eaf", FormatError), "x.eaf")
     spottings = make_spottings(seed, size)
-    once = add_spottings(before, spottings)
-    twice = add_spottings(once, spottings)
+    once = before.add_spottings(spottings)
+    twice = once.add_spottings(spottings)
     assert is_valid(twice.xml)
     assert without_additions(once.xml, twice.xml) == canonical(etree.fromstring(once.xml))
     assert len(new_tiers(once, twice)) == len(new_tiers(before, once))
@@ -221,19 +218,19 @@ def test_unknown_elements_and_attributes_stay(seed: int, size: int) -> None:
     etree.SubElement(root, "FUTURE_ELEMENT", a="1").text = "kept"
     root.insert(len(root) // 2, etree.Element("{http://x.org/ns}foreign"))
     before = _document_of(root.getroottree(), "x.eaf")
-    after = add_spottings(before, make_spottings(seed, size))
+    after = before.add_spottings(make_spottings(seed, size))
     assert without_additions(before.xml, after.xml) == canonical(etree.fromstring(before.xml))
 
 
 def test_the_given_document_is_untouched() -> None:
     before = document()
     xml = bytes(before.xml)
-    add_spottings(before, [spotting(0, 100)])
+    before.add_spottings([spotting(0, 100)])
     assert before.xml == xml
 
 
 def test_spottings_become_a_gloss_tier_with_confidence_and_source() -> None:
-    after = add_spottings(document(), [spotting(400, 1040)])
+    after = document().add_spottings([spotting(400, 1040)])
     assert [tier.tier_id for tier in after.tiers] == ["signspot", "signspot-confidence", "signspot-source"]
     gloss, confidence, source = (tier.annotations[0] for tier in after.tiers)
     assert (gloss.value, gloss.span_ms) == ("apple", MillisSpan(Millis(400), Millis(1040)))
@@ -246,7 +243,7 @@ def test_spottings_become_a_gloss_tier_with_confidence_and_source() -> None:
 
 def test_glosses_without_notes_are_one_tier_in_the_time_of_the_file() -> None:
     glosses = [(MillisSpan.of(900, 1000), "b"), (MillisSpan.of(540, 900), "a")]
-    (tier,) = add_glosses(document(origin=500), glosses, "truth").tiers
+    (tier,) = document(origin=500).add_glosses(glosses, "truth").tiers
     assert tier.tier_id == "truth"
     assert [(one.span_ms, one.value) for one in tier.annotations] == [
         (MillisSpan.of(40, 400), "a"),
@@ -257,55 +254,55 @@ def test_glosses_without_notes_are_one_tier_in_the_time_of_the_file() -> None:
 def test_glosses_that_overlap_do_not_fit_one_tier() -> None:
     glosses = [(MillisSpan.of(0, 500), "a"), (MillisSpan.of(400, 600), "b")]
     with pytest.raises(InputError, match="overlap"):
-        add_glosses(document(), glosses, "truth")
+        document().add_glosses(glosses, "truth")
 
 
 def test_no_spottings_give_empty_tiers_since_nothing_found_is_an_answer() -> None:
-    after = add_spottings(document(), [])
+    after = document().add_spottings([])
     assert [len(tier.annotations) for tier in after.tiers] == [0, 0, 0]
     assert is_valid(after.xml)
 
 
 def test_time_origin_is_subtracted_from_media_times() -> None:
     before = document(origin=480)
-    after = add_spottings(before, [spotting(1000, 1640)])
+    after = before.add_spottings([spotting(1000, 1640)])
     span = after.tiers[0].annotations[0].span_ms
     assert span == MillisSpan(Millis(520), Millis(1160))
 
 
 def test_the_time_origin_of_the_searched_video_counts() -> None:
     other = ElanMedia("file:///b.mp4", time_origin_ms=-100)
-    after = add_spottings(document(origin=480), [spotting(1000, 1640)], TierOptions(media=other))
+    after = document(origin=480).add_spottings([spotting(1000, 1640)], TierOptions(media=other))
     assert after.tiers[0].annotations[0].span_ms == MillisSpan(Millis(1100), Millis(1740))
 
 
 def test_spottings_before_the_annotated_part_are_counted_or_cut() -> None:
-    after = add_spottings(document(origin=500), [spotting(0, 500, "early"), spotting(400, 900, "cut")])
+    after = document(origin=500).add_spottings([spotting(0, 500, "early"), spotting(400, 900, "cut")])
     assert [(a.value, a.span_ms) for a in after.tiers[0].annotations] == [("cut", MillisSpan(Millis(0), Millis(400)))]
     assert after.warnings == ("spottings before the annotated part of the video, left out: 1 (early)",)
 
 
 def test_spottings_later_than_the_format_can_say_are_counted() -> None:
-    after = add_spottings(document(), [spotting(2**32, 2**32 + 40)])
+    after = document().add_spottings([spotting(2**32, 2**32 + 40)])
     assert after.tiers[0].annotations == ()
     assert after.warnings == ("spottings later than an EAF file can say, left out: 1 (apple)",)
 
 
 def test_an_annotation_is_never_without_duration() -> None:
-    span = add_spottings(document(), [spotting(100, 100)]).tiers[0].annotations[0].span_ms
+    span = document().add_spottings([spotting(100, 100)]).tiers[0].annotations[0].span_ms
     assert span == MillisSpan(Millis(100), Millis(101))
 
 
 @pytest.mark.parametrize(("unit", "value"), [("PAL-frames", "25"), ("NTSC-frames", "30"), ("milliseconds", "1000")])
 def test_times_are_written_in_the_unit_of_the_file(unit: str, value: str) -> None:
-    after = add_spottings(document(unit=unit), [spotting(1000, 2000)])
+    after = document(unit=unit).add_spottings([spotting(1000, 2000)])
     assert etree.fromstring(after.xml).find("TIME_ORDER/TIME_SLOT").get("TIME_VALUE") == value
     assert abs(after.tiers[0].annotations[0].span_ms.start - 1000) <= 17
 
 
 def test_overlapping_spottings_go_to_an_overflow_tier_and_the_surer_one_stays() -> None:
     spottings = [spotting(0, 600, "weak", cosine=0.4), spotting(300, 900, "sure", cosine=0.9)]
-    after = add_spottings(document(), [*spottings, spotting(900, 1000, "next", cosine=0.1)])
+    after = document().add_spottings([*spottings, spotting(900, 1000, "next", cosine=0.1)])
     assert [t.tier_id for t in after.tiers if not t.parent] == ["signspot", "signspot (2)"]
     assert [a.value for a in after.tier("signspot").annotations] == ["sure", "next"]
     assert [a.value for a in after.tier("signspot (2)").annotations] == ["weak"]
@@ -313,7 +310,7 @@ def test_overlapping_spottings_go_to_an_overflow_tier_and_the_surer_one_stays() 
 
 
 def test_a_spotting_without_a_number_as_cosine_comes_last() -> None:
-    after = add_spottings(document(), [spotting(0, 9, "nan", cosine=math.nan), spotting(0, 9, "low", cosine=-0.9)])
+    after = document().add_spottings([spotting(0, 9, "nan", cosine=math.nan), spotting(0, 9, "low", cosine=-0.9)])
     assert [a.value for a in after.tier("signspot").annotations] == ["low"]
 
 
@@ -321,7 +318,7 @@ def test_a_taken_name_gets_a_number_even_if_only_a_child_tier_is_taken() -> None
     rest = (
         '    <TIER TIER_ID="signspot-source" LINGUISTIC_TYPE_REF="t"/>\n    <LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="t"/>\n'
     )
-    after = add_spottings(document(rest=rest), [])
+    after = document(rest=rest).add_spottings([])
     assert [t.tier_id for t in after.tiers[1:]] == ["signspot-2", "signspot-2-confidence", "signspot-2-source"]
 
 
@@ -333,7 +330,7 @@ def test_new_time_slots_stand_in_order_of_time_among_the_others() -> None:
         '<TIME_SLOT TIME_SLOT_ID="ts9" TIME_VALUE="500"/></TIME_ORDER>',
     )
     before = _document_of(parse_xml(text.encode(), "x", FormatError), "x")
-    after = add_spottings(before, [spotting(50, 100), spotting(200, 900)])
+    after = before.add_spottings([spotting(50, 100), spotting(200, 900)])
     slots = etree.fromstring(after.xml).find("TIME_ORDER")
     order = [(slot.get("TIME_SLOT_ID"), slot.get("TIME_VALUE")) for slot in slots]
     assert [slot for slot, _ in order] == ["ts10", "ts1", "ts2", "ts11", "ts12", "ts9", "ts13"]
@@ -343,7 +340,7 @@ def test_new_time_slots_stand_in_order_of_time_among_the_others() -> None:
 def test_the_last_used_id_is_respected_and_updated(tmp_path: Path) -> None:
     new = new_eaf(tmp_path / "v.mp4", tmp_path / "v.eaf", date=datetime(2024, 1, 2))
     xml = new.xml.replace(b">0</PROPERTY>", b">41</PROPERTY>")
-    after = add_spottings(_document_of(parse_xml(xml, "x", FormatError), "x"), [spotting(0, 9)])
+    after = _document_of(parse_xml(xml, "x", FormatError), "x").add_spottings([spotting(0, 9)])
     assert [t.annotations[0].annotation_id for t in after.tiers] == ["a42", "a43", "a44"]
     assert b'<PROPERTY NAME="lastUsedAnnotationId">44</PROPERTY>' in after.xml
 
@@ -356,7 +353,7 @@ def test_new_ids_never_take_the_place_of_lost_ones(version: str) -> None:
         <ANNOTATION><REF_ANNOTATION ANNOTATION_ID="a2" ANNOTATION_REF="a3">
             <ANNOTATION_VALUE/></REF_ANNOTATION></ANNOTATION></TIER>"""
     before = document(version=version, rest=rest)
-    after = add_spottings(before, [spotting(0, 9, type_id="7")], TierOptions(vocabulary=vocabulary()))
+    after = before.add_spottings([spotting(0, 9, type_id="7")], TierOptions(vocabulary=vocabulary()))
     assert after.tiers[0] == before.tiers[0]
     assert after.tiers[1].annotations[0].annotation_id == "a4"
 
@@ -364,7 +361,7 @@ def test_new_ids_never_take_the_place_of_lost_ones(version: str) -> None:
 def test_a_last_used_id_beyond_all_counting_is_no_reason_for_ids_like_it(tmp_path: Path) -> None:
     new = new_eaf(tmp_path / "v.mp4", tmp_path / "v.eaf", date=datetime(2024, 1, 2))
     xml = new.xml.replace(b">0</PROPERTY>", b">999999999999</PROPERTY>")
-    after = add_spottings(_document_of(parse_xml(xml, "x", FormatError), "x"), [spotting(0, 9)])
+    after = _document_of(parse_xml(xml, "x", FormatError), "x").add_spottings([spotting(0, 9)])
     assert after.tiers[0].annotations[0].annotation_id == "a1"
 
 
@@ -374,7 +371,7 @@ def test_new_ids_pass_over_the_largest_ones_in_use() -> None:
 
 
 def test_an_indented_file_stays_indented() -> None:
-    after = add_spottings(document(), [spotting(0, 9)])
+    after = document().add_spottings([spotting(0, 9)])
     lines = after.xml.decode().splitlines()
     assert '        <TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="9"/>' in lines
     assert "    </TIME_ORDER>" in lines
@@ -386,7 +383,7 @@ def test_an_indented_file_stays_indented() -> None:
 @pytest.mark.parametrize("version", ["2.8", "3.0"])
 def test_an_external_vocabulary_is_linked_so_that_elan_shows_it(version: str) -> None:
     found = [spotting(0, 9, "house", type_id="7"), spotting(10, 19)]
-    after = add_spottings(document(version=version), found, TierOptions(vocabulary=vocabulary()))
+    after = document(version=version).add_spottings(found, TierOptions(vocabulary=vocabulary()))
     root = etree.fromstring(after.xml)
     assert root.xpath("//@CVE_REF") == ["7"]
     assert [(a.value, a.cve_ref) for a in after.tiers[0].annotations] == [("HOUSE-A", "7"), ("apple", "")]
@@ -399,13 +396,13 @@ def test_an_external_vocabulary_is_linked_so_that_elan_shows_it(version: str) ->
 
 def test_the_gloss_is_in_the_language_asked_for() -> None:
     options = TierOptions(vocabulary=vocabulary(), language="nld")
-    after = add_spottings(document(), [spotting(0, 9, "house", type_id="7")], options)
+    after = document().add_spottings([spotting(0, 9, "house", type_id="7")], options)
     assert after.tiers[0].annotations[0].value == "HUIS-A"
 
 
 def test_eaf_2_7_names_the_entry_by_an_external_reference() -> None:
     spottings = [spotting(0, 9, type_id="7"), spotting(10, 19, type_id="7")]
-    after = add_spottings(document(version="2.7"), spottings, TierOptions(vocabulary=vocabulary()))
+    after = document(version="2.7").add_spottings(spottings, TierOptions(vocabulary=vocabulary()))
     root = etree.fromstring(after.xml)
     assert [a.cve_ref for a in after.tiers[0].annotations] == ["7", "7"]
     assert [ref.get("TYPE") for ref in root.iter("EXTERNAL_REF")] == ["ecv", "cve_id"]
@@ -421,7 +418,7 @@ ECV_IN_FILE = """    <CONTROLLED_VOCABULARY CV_ID="BSL" EXT_REF="er1"/>
 @pytest.mark.parametrize("url", ["https://bank.org/ecv/signs.ecv", "file:///C:/x/Signs.ECV"])
 def test_a_vocabulary_the_file_has_already_is_used_again(url: str) -> None:
     before = document(rest=ECV_IN_FILE.format(url=url))
-    after = add_spottings(before, [spotting(0, 9, type_id="7")], TierOptions(vocabulary=vocabulary()))
+    after = before.add_spottings([spotting(0, 9, type_id="7")], TierOptions(vocabulary=vocabulary()))
     assert after.vocabularies == before.vocabularies
     assert after.xml.count(b"<EXTERNAL_REF") == 1
     assert after.tiers[0].annotations[0].cve_ref == "7"
@@ -429,7 +426,7 @@ def test_a_vocabulary_the_file_has_already_is_used_again(url: str) -> None:
 
 def test_another_vocabulary_of_the_same_name_is_never_linked() -> None:
     before = document(rest=ECV_IN_FILE.format(url="https://bank.org/other.ecv"))
-    after = add_spottings(before, [spotting(0, 9, type_id="7")], TierOptions(vocabulary=vocabulary()))
+    after = before.add_spottings([spotting(0, 9, type_id="7")], TierOptions(vocabulary=vocabulary()))
     assert after.tiers[0].annotations[0].cve_ref == ""
     assert after.tiers[0].annotations[0].value == "HOUSE-A"
     assert after.warnings == ("vocabularies whose name belongs to another one in this file, not linked: 1 (BSL)",)
@@ -437,11 +434,11 @@ def test_another_vocabulary_of_the_same_name_is_never_linked() -> None:
 
 def test_a_table_gives_glosses_but_no_link_unless_the_file_has_its_vocabulary() -> None:
     options = TierOptions(vocabulary=vocabulary(url=""))
-    alone = add_spottings(document(), [spotting(0, 9, type_id="7")], options)
+    alone = document().add_spottings([spotting(0, 9, type_id="7")], options)
     assert (alone.tiers[0].annotations[0].value, alone.tiers[0].annotations[0].cve_ref) == ("HOUSE-A", "")
     assert "give the ECV" in alone.warnings[0]
     rest = ECV_IN_FILE.format(url="https://bank.org/any.ecv")
-    linked = add_spottings(document(rest=rest), [spotting(0, 9, type_id="7")], options)
+    linked = document(rest=rest).add_spottings([spotting(0, 9, type_id="7")], options)
     assert linked.tiers[0].annotations[0].cve_ref == "7"
 
 
@@ -450,7 +447,7 @@ def test_a_vocabulary_that_stands_in_the_file_is_linked() -> None:
     <CONTROLLED_VOCABULARY CV_ID="mine"><CV_ENTRY_ML CVE_ID="7"><CVE_VALUE LANG_REF="eng">HOUSE</CVE_VALUE>
     </CV_ENTRY_ML></CONTROLLED_VOCABULARY>
 """
-    after = add_spottings(document(rest=rest), [spotting(0, 9, type_id="7")], TierOptions(language="eng"))
+    after = document(rest=rest).add_spottings([spotting(0, 9, type_id="7")], TierOptions(language="eng"))
     assert (after.tiers[0].annotations[0].value, after.tiers[0].annotations[0].cve_ref) == ("HOUSE", "7")
     assert after.tiers[0].language == "eng"
     assert is_valid(after.xml)
@@ -479,7 +476,7 @@ def used_by_a_tier(name: str, url: str = "https://x.org/signs.ecv") -> str:
 
 def test_an_id_that_several_vocabularies_use_is_not_linked_by_guessing() -> None:
     spottings = [spotting(0, 9, "house", type_id="2")]
-    after = add_spottings(document(), spottings, TierOptions(vocabulary=lists("mouth", "nouns")))
+    after = document().add_spottings(spottings, TierOptions(vocabulary=lists("mouth", "nouns")))
     assert (after.tiers[0].annotations[0].value, after.tiers[0].annotations[0].cve_ref) == ("house", "")
     assert after.vocabularies == ()
     what = "type ids that several vocabularies use, not linked; choose one vocabulary: 1 (2)"
@@ -488,8 +485,8 @@ def test_an_id_that_several_vocabularies_use_is_not_linked_by_guessing() -> None
 
 def test_the_vocabulary_of_the_tiers_type_decides_what_an_id_means() -> None:
     spottings = [spotting(0, 9, "house", type_id="2")]
-    after = add_spottings(
-        document(rest=used_by_a_tier("nouns")), spottings, TierOptions(vocabulary=lists("mouth", "nouns"))
+    after = document(rest=used_by_a_tier("nouns")).add_spottings(
+        spottings, TierOptions(vocabulary=lists("mouth", "nouns"))
     )
     gloss = after.tier("signspot")
     assert (gloss.annotations[0].value, gloss.annotations[0].cve_ref) == ("HOUSE of nouns", "2")
@@ -530,36 +527,36 @@ def test_a_list_of_the_same_name_and_ids_with_other_glosses_is_another_one() -> 
     <CV_ENTRY_ML CVE_ID="2"><CVE_VALUE LANG_REF="eng">{gloss}</CVE_VALUE></CV_ENTRY_ML></CONTROLLED_VOCABULARY>
 """
     options, spottings = TierOptions(vocabulary=lists("nouns")), [spotting(0, 9, "house", type_id="2")]
-    after = add_spottings(document(rest=rest.format(gloss="Ambiguous")), spottings, options)
+    after = document(rest=rest.format(gloss="Ambiguous")).add_spottings(spottings, options)
     assert (after.tiers[0].annotations[0].value, after.tiers[0].annotations[0].cve_ref) == ("HOUSE of nouns", "")
 
 
 def test_type_ids_nobody_knows_are_not_written_as_links() -> None:
-    after = add_spottings(document(), [spotting(0, 9, type_id="9")], TierOptions(vocabulary=vocabulary()))
+    after = document().add_spottings([spotting(0, 9, type_id="9")], TierOptions(vocabulary=vocabulary()))
     assert b"CVE_REF" not in after.xml
     assert after.warnings == ("vocabularies that hold none of the type ids, not linked: 1 (signs.ecv)",)
 
 
 def test_formats_before_2_7_get_tiers_without_links() -> None:
-    after = add_spottings(document(version="2.5"), [spotting(0, 9, type_id="7")], TierOptions(vocabulary=vocabulary()))
+    after = document(version="2.5").add_spottings([spotting(0, 9, type_id="7")], TierOptions(vocabulary=vocabulary()))
     assert after.tiers[0].annotations[0].cve_ref == ""
     assert "formats without links" in after.warnings[0]
 
 
 @pytest.mark.parametrize(("word", "written"), [("a\x0bb", "a\ufffdb"), ("\ud800", "\ufffd"), ("\uffff", "\ufffd")])
 def test_characters_xml_forbids_are_replaced_visibly(word: str, written: str) -> None:
-    assert add_spottings(document(), [spotting(0, 9, word)]).tiers[0].annotations[0].value == written
+    assert document().add_spottings([spotting(0, 9, word)]).tiers[0].annotations[0].value == written
 
 
 @pytest.mark.parametrize("word", ["\U0001d800\U0001d9ff", "\ue000", "e\u0301", "\u202eabc", "x" * 10_000, "a\r\nb"])
 def test_odd_words_come_back_as_they_were(word: str, tmp_path: Path) -> None:
-    write_eaf(add_spottings(document(), [spotting(0, 9, word)]), tmp_path / "x.eaf")
+    document().add_spottings([spotting(0, 9, word)]).write(tmp_path / "x.eaf")
     assert read_eaf(tmp_path / "x.eaf").tiers[0].annotations[0].value == word
 
 
 def test_a_tier_may_have_quotes_in_its_name() -> None:
     name = """R "dominant" & 'left' <x>"""
-    after = add_spottings(document(), [spotting(0, 9)], TierOptions(tier=name))
+    after = document().add_spottings([spotting(0, 9)], TierOptions(tier=name))
     assert after.tiers[0].tier_id == name
     assert after.tiers[1].parent == name
 
@@ -571,19 +568,19 @@ def test_a_tier_without_a_name_is_refused() -> None:
 
 def test_a_type_of_our_name_with_other_attributes_is_left_alone() -> None:
     rest = '    <LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="signspot-gloss" TIME_ALIGNABLE="false"/>\n'
-    after = add_spottings(document(rest=rest), [spotting(0, 9)])
+    after = document(rest=rest).add_spottings([spotting(0, 9)])
     assert after.tiers[0].linguistic_type == "signspot-gloss-2"
 
 
 def test_a_lost_type_of_our_name_is_not_replaced_by_ours() -> None:
     rest = '    <TIER TIER_ID="mine" LINGUISTIC_TYPE_REF="signspot-gloss"/>\n'
-    after = add_spottings(document(rest=rest), [spotting(0, 9)])
+    after = document(rest=rest).add_spottings([spotting(0, 9)])
     assert [tier.linguistic_type for tier in after.tiers[:2]] == ["signspot-gloss", "signspot-gloss-2"]
 
 
 def test_a_file_without_time_order_gets_one() -> None:
     text = MINIMAL.format(version="3.0", unit="milliseconds", origin=0, rest="").replace("    <TIME_ORDER/>\n", "")
-    after = add_spottings(_document_of(parse_xml(text.encode(), "x", FormatError), "x"), [spotting(0, 9)])
+    after = _document_of(parse_xml(text.encode(), "x", FormatError), "x").add_spottings([spotting(0, 9)])
     assert is_valid(after.xml)
     assert after.tiers[0].annotations[0].span_ms == MillisSpan(Millis(0), Millis(9))
 
@@ -591,7 +588,7 @@ def test_a_file_without_time_order_gets_one() -> None:
 def test_a_file_that_would_grow_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signspot.formats.elan.MAX_XML_BYTES", 3000)
     with pytest.raises(FormatError, match=r"would grow beyond .* with 50 spottings: ask for fewer words"):
-        add_spottings(document(), [spotting(i * 10, i * 10 + 5) for i in range(50)])
+        document().add_spottings([spotting(i * 10, i * 10 + 5) for i in range(50)])
 
 
 def schema_errors(document: ElanDocument) -> list[str]:
@@ -662,7 +659,7 @@ def test_a_file_that_is_not_valid_gets_no_further_from_being_so(old: str, new: s
     assert known
     spottings = [spotting(0, 9, type_id="7"), spotting(5, 12), spotting(20, 30)]
     given = {None: None, "in the file": vocabulary(), "new": vocabulary(cv_id="other")}[linked]
-    after = add_spottings(before, spottings, TierOptions(vocabulary=given, language="eng"))
+    after = before.add_spottings(spottings, TierOptions(vocabulary=given, language="eng"))
     assert len(schema_errors(after)) <= len(known)
     if "<TIME_ORDER>" in before.xml.decode():
         assert without_additions(before.xml, after.xml) == canonical(etree.fromstring(before.xml))
@@ -700,5 +697,5 @@ def test_no_damage_makes_what_is_added_invalid(seed: int, size: int) -> None:
     source = damaged(rng, rng.choice((SOUND.encode(), make_eaf(seed, size))))
     before = _document_of(parse_xml(source, "x.eaf", FormatError), "x.eaf")
     options = TierOptions(vocabulary=rng.choice((None, vocabulary(), make_vocabulary(seed))), language="eng")
-    after = add_spottings(before, make_spottings(seed, size), options)
+    after = before.add_spottings(make_spottings(seed, size), options)
     assert len(schema_errors(after)) <= len(schema_errors(before))

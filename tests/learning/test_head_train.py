@@ -19,7 +19,7 @@ from signspot.learning.batches import Minibatch
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head import Controls, HeadProgress, _BatchStream, new_head, score_head, train_head
 from signspot.learning.losses import step_generator
-from signspot.learning.runs import Interrupted, RunFolder, load_state, results_of
+from signspot.learning.runs import Interrupted, RunFolder, load_state
 from signspot.models.head import Head
 from tests.learning.small_runs import SMALL, run_in, small_setup
 
@@ -192,7 +192,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_its_batch(tmp_path: Pa
     assert described["passages"][0]["name"] == setup.passage_names[bad.passages[0]]
     assert all(torch.isfinite(tensor).all() for tensor in load_file(run.state).values())
     # What was saved before it is sound: with good data the run goes on from there.
-    assert results_of(run_in(run.path, start="resume")) is not None
+    assert run_in(run.path, start="resume").read_results() is not None
 
 
 def test_a_gradient_that_is_no_number_never_reaches_the_weights(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_the_best_model_is_the_one_that_scored_highest(tmp_path: Path) -> None:
     assert load_file(run_in(tmp_path / "short", config).last).keys() == load_file(run.best).keys()
     for name, tensor in load_file(tmp_path / "short" / "last.safetensors").items():
         assert torch.equal(tensor, load_file(run.best)[name])
-    results = results_of(run)
+    results = run.read_results()
     assert results is not None
     assert results["best"]["epoch"] == best  # type: ignore[index]
 

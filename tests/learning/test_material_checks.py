@@ -8,7 +8,7 @@ import pytest
 
 from signspot.domain.recordings import Vocabulary, Word
 from signspot.errors import InputError
-from signspot.learning.material import Material, check_material, refuse_other_trunk
+from signspot.learning.material import Material
 from tests.learning.problems import Sizes, random_material, with_passages
 
 
@@ -22,7 +22,7 @@ def replaced(**changes: Any) -> Material:
 
 
 def test_sound_material_passes() -> None:
-    check_material(random_material(), "here")
+    random_material().check("here")
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_sound_material_passes() -> None:
 )
 def test_columns_that_do_not_fit_are_refused(material: Material, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        check_material(material, "here")
+        material.check("here")
     assert str(caught.value).startswith("here")
 
 
 def test_vectors_of_other_trunks_do_not_mix() -> None:
     first = random_material()
-    refuse_other_trunk(first, random_material(Sizes(n_passages=3)), "test set")
+    first.refuse_other_trunk(random_material(Sizes(n_passages=3)), "test set")
     with pytest.raises(InputError, match="test set: its vectors come from the trunk 0123"):
-        refuse_other_trunk(first, replaced(fingerprint="0123"), "test set")
+        first.refuse_other_trunk(replaced(fingerprint="0123"), "test set")
     with pytest.raises(InputError, match="its vocabulary is another one"):
-        refuse_other_trunk(first, replaced(vocabulary=Vocabulary((Word("a"),))), "test set")
+        first.refuse_other_trunk(replaced(vocabulary=Vocabulary((Word("a"),))), "test set")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.recordings import Synonyms, Word
 from signspot.errors import FormatError, InputError, OutputExists, SignspotError
-from signspot.learning.material import Material, _write_synonyms, read_material, read_synonyms, write_material
+from signspot.learning.material import Material, _write_synonyms, read_material, read_synonyms
 from tests.learning.problems import Sizes, random_material
 
 
@@ -23,7 +23,7 @@ def material() -> Material:
 
 @pytest.fixture
 def folder(material: Material, tmp_path: Path) -> Path:
-    write_material(material, tmp_path / "material")
+    material.write(tmp_path / "material")
     return tmp_path / "material"
 
 
@@ -50,13 +50,13 @@ def test_rows_are_mapped_and_cannot_be_changed(folder: Path) -> None:
 def test_tracks_of_both_precisions_and_of_no_length_are_kept_exactly(material: Material, tmp_path: Path) -> None:
     wide = np.full((20, 6), 1 / 3, np.float32)
     tracks = (material.tracks[0], np.empty((0, 6), np.float16), wide, *material.tracks[1:])
-    write_material(dataclasses.replace(material, tracks=tracks), tmp_path / "mixed")
+    dataclasses.replace(material, tracks=tracks).write(tmp_path / "mixed")
     for mine, written in zip(read_material(tmp_path / "mixed").tracks, tracks, strict=True):
         assert np.array_equal(mine, written)
 
 
 def test_the_same_material_gives_the_same_bytes(material: Material, folder: Path, tmp_path: Path) -> None:
-    write_material(material, tmp_path / "again")
+    material.write(tmp_path / "again")
     names = sorted(path.name for path in folder.iterdir())
     assert names == sorted(path.name for path in (tmp_path / "again").iterdir())
     assert all((folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
@@ -86,17 +86,17 @@ def test_rows_that_are_no_numbers_are_not_written(material: Material, tmp_path: 
     rows[17, 2] = np.nan
     broken = dataclasses.replace(material, tracks=(material.tracks[0], rows, material.tracks[2]))
     with pytest.raises(InputError, match="row 17 of track 1 holds what is no number"):
-        write_material(broken, tmp_path / "broken")
+        broken.write(tmp_path / "broken")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_existing_folder_is_replaced_only_on_request(material: Material, folder: Path) -> None:
     with pytest.raises(OutputExists, match="exists already"):
-        write_material(material, folder)
-    write_material(material, folder, overwrite=True)
+        material.write(folder)
+    material.write(folder, overwrite=True)
     (folder / "notes.txt").write_text("mine")
     with pytest.raises(OutputExists, match=r"holds other files, such as 'notes\.txt'"):
-        write_material(material, folder, overwrite=True)
+        material.write(folder, overwrite=True)
 
 
 def edited(folder: Path, **changes: object) -> None:
@@ -131,7 +131,7 @@ def test_damaged_arrays_are_typed_errors_or_sound(
     material: Material, tmp_path: Path, name: str, data: st.DataObject
 ) -> None:
     folder = tmp_path / "material"
-    write_material(material, folder, overwrite=folder.exists())
+    material.write(folder, overwrite=folder.exists())
     content = bytearray((folder / name).read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, min(len(content) - 1, 200)))] = data.draw(st.integers(0, 255))
@@ -153,14 +153,14 @@ def test_an_unreadable_file_is_a_typed_error(folder: Path) -> None:
 def test_synonyms_are_kept_with_the_material(folder: Path, material: Material) -> None:
     words = material.vocabulary.words
     pairs = Synonyms.of([(words[0], words[3]), (words[5], words[2])])
-    write_material(material, folder, synonyms={"sign": pairs}, overwrite=True)
+    material.write(folder, synonyms={"sign": pairs}, overwrite=True)
     assert read_synonyms(folder, "sign") == pairs
     with pytest.raises(FormatError, match="was made without english synonyms: make it again with WordNet's files"):
         read_synonyms(folder, "english")
     _write_synonyms(pairs, folder, "english")
     assert read_synonyms(folder, "english") == pairs
     read_material(folder)
-    write_material(material, folder, overwrite=True)
+    material.write(folder, overwrite=True)
     assert not list(folder.glob("synonyms*"))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.recordings import Annotation, Subtitle, Vocabulary, Word, normalise
 from signspot.domain.time import FrameSpan, MillisSpan, TimeAxis
-from signspot.learning.material import Footage, LabelledPassage, PassageOptions, labelled_passages, passage_columns
+from signspot.learning.material import Footage, LabelledPassage, PassageOptions, passage_columns
 
 VOCABULARY = Vocabulary.of(normalise(word) for word in ("apple", "tree", "garden", "ice cream"))
 AXIS = TimeAxis(np.arange(1000) * 40.0)
@@ -20,7 +20,7 @@ def cue(start_seconds: float, stop_seconds: float, text: str) -> Subtitle:
 
 def found(cues: list[Subtitle], *marks: tuple[str, int]) -> tuple[tuple[LabelledPassage, ...], Counter[str]]:
     annotations = [Annotation("v", Word(word), frame, 0.75) for word, frame in marks]
-    return labelled_passages(Footage("v", AXIS, cues, annotations), VOCABULARY, PassageOptions())
+    return Footage("v", AXIS, cues, annotations).labelled_passages(VOCABULARY, PassageOptions())
 
 
 def test_a_passage_is_a_subtitle_with_two_seconds_on_both_sides() -> None:

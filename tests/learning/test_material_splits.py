@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.recordings import Word
 from signspot.errors import FormatError, InputError, OutputExists
-from signspot.learning.material import WordSplit, draw_split, label_counts, read_split, write_split
+from signspot.learning.material import WordSplit, draw_split, read_split
 from tests.learning.problems import random_material
 
 COUNTS = {Word(f"w{i:04}"): 5000 // (i + 1) for i in range(1064)}
@@ -50,7 +50,7 @@ def test_a_draw_that_leaves_nothing_is_refused(n_test: int) -> None:
 
 def test_labels_are_counted_from_a_confidence_on() -> None:
     material = random_material()
-    counts = label_counts(material, 0.75)
+    counts = material.label_counts(0.75)
     for number, word in enumerate(material.vocabulary):
         sure = (material.passages.label == number) & (material.passages.confidence >= 0.75)
         assert counts.get(word, 0) == np.count_nonzero(sure)
@@ -58,10 +58,10 @@ def test_labels_are_counted_from_a_confidence_on() -> None:
 
 def test_a_split_comes_back_as_it_was_written(tmp_path: Path) -> None:
     split = draw_split(COUNTS, 264, seed=3)
-    write_split(split, tmp_path / "split.json")
+    split.write(tmp_path / "split.json")
     assert read_split(tmp_path / "split.json") == split
     with pytest.raises(OutputExists, match="exists already"):
-        write_split(split, tmp_path / "split.json")
+        split.write(tmp_path / "split.json")
 
 
 def test_a_split_may_be_written_by_hand_in_any_order(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_split_may_be_written_by_hand_in_any_order(tmp_path: Path) -> None:
 )
 def test_a_damaged_split_is_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     path = tmp_path / "split.json"
-    write_split(WordSplit((Word("a"), Word("b")), (Word("c"),), 0, "by hand"), path)
+    WordSplit((Word("a"), Word("b")), (Word("c"),), 0, "by hand").write(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(FormatError, match=message):
         read_split(path)

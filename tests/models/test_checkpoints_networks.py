@@ -16,7 +16,6 @@ from signspot.models.checkpoints import (
     _name_of,
     describe,
     load_checkpoint,
-    networks_of,
     save_checkpoint,
     state_of,
 )
@@ -51,7 +50,7 @@ def test_any_network_is_built_again_from_its_card(tmp_path: Path, kind: str) -> 
     trunk = TRUNKS[kind]()
     head = Head(HeadConfig(input_dim=128, hidden_dim=32, embedding_dim=16, domains=2, activation_after_last="released"))
     checkpoint = load_checkpoint(saved(tmp_path / "m.safetensors", trunk, head))
-    again, head_again = networks_of(checkpoint)
+    again, head_again = checkpoint.networks()
     assert head_again is not None
     assert (again.config, head_again.config) == (trunk.config, head.config)
     before, after = state_of(trunk, head), state_of(again, head_again)
@@ -139,4 +138,4 @@ def test_a_checkpoint_without_a_trunk_has_no_networks() -> None:
     weights = state_of(None, tiny_head())
     card = ModelCard(name="h", architecture="mlp", config=describe(None, tiny_head()))
     with pytest.raises(ValueError, match="there is no trunk, only a head"):
-        networks_of(Checkpoint(card, weights))
+        Checkpoint(card, weights).networks()

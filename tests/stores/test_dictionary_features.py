@@ -18,7 +18,6 @@ from signspot.stores.dictionary import (
     read_dictionary,
     read_entry_features,
     write_dictionary_manifest,
-    write_entry_features,
 )
 from tests.formats.spottings import mutants
 
@@ -35,7 +34,7 @@ def some_features(n_entries: int = 3, length: int = 4, seed: int = 0) -> EntryFe
 @given(st.integers(0, 6), st.integers(1, 5), st.integers(0, 99))
 def test_what_is_written_is_read_back(tmp_path: Path, n_entries: int, length: int, seed: int) -> None:
     features = some_features(n_entries, length, seed)
-    write_entry_features(features, tmp_path, overwrite=True)
+    features.write(tmp_path, overwrite=True)
     read = read_entry_features(tmp_path)
     assert read.entry_ids == features.entry_ids and read.kinds["i3d"].made_by == "maker"
     np.testing.assert_array_equal(read.kinds["i3d"].vectors, features.kinds["i3d"].vectors)
@@ -62,7 +61,7 @@ def test_features_that_disagree_with_their_entries_cannot_be_made() -> None:
 
 
 def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
-    write_entry_features(some_features(), tmp_path)
+    some_features().write(tmp_path)
     path = tmp_path / FEATURES_FILE
     whole = path.read_bytes()
     header_end = 8 + int.from_bytes(whole[:8], "little")
@@ -77,7 +76,7 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
 
 def test_a_damaged_file_gives_a_typed_error_or_the_same_features(tmp_path: Path) -> None:
     features = some_features(5)
-    write_entry_features(features, tmp_path)
+    features.write(tmp_path)
     path = tmp_path / FEATURES_FILE
     for content in mutants(path.read_bytes(), 1000, seed=4):
         path.write_bytes(content)
@@ -107,11 +106,11 @@ def test_other_files_are_refused_with_their_reason(tmp_path: Path) -> None:
 
 
 def test_existing_features_are_replaced_only_when_asked(tmp_path: Path) -> None:
-    write_entry_features(some_features(), tmp_path)
+    some_features().write(tmp_path)
     with pytest.raises(OutputExists, match="exists already"):
-        write_entry_features(some_features(), tmp_path)
+        some_features().write(tmp_path)
     with pytest.raises((InputError, EnvironmentProblem), match="does not exist"):
-        write_entry_features(some_features(), tmp_path / "nowhere")
+        some_features().write(tmp_path / "nowhere")
 
 
 def test_entries_need_no_file_where_features_stand_for_their_clips(tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_entries_need_no_file_where_features_stand_for_their_clips(tmp_path: Pat
     (tmp_path / "dictionary.json").write_text(json.dumps(content))
     without = read_dictionary(tmp_path)
     assert [entry.entry_id for entry in without.dictionary] == ["2"] and len(without.problems) == 4
-    write_entry_features(some_features(), tmp_path)
+    some_features().write(tmp_path)
     source = read_dictionary(tmp_path)
     assert [(entry.entry_id, entry.video) for entry in source.dictionary] == [("1", None), ("2", tmp_path / "a.mp4")]
     told = "\n".join(map(str, source.problems))

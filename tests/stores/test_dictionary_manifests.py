@@ -26,7 +26,7 @@ from signspot.domain.recordings import (
 )
 from signspot.domain.time import TimeAxis
 from signspot.errors import DictionaryError, FormatError, Notice, OutputExists, SignspotError
-from signspot.stores.corpus import CorpusSource, TimedAnnotation, placed, read_corpus, write_corpus_manifest
+from signspot.stores.corpus import CorpusSource, TimedAnnotation, read_corpus
 from signspot.stores.dictionary import read_dictionary, write_dictionary_manifest
 from tests.domain.test_recordings_boxes import boxes
 from tests.formats.spottings import mutants, write_mutant
@@ -84,7 +84,7 @@ def test_videos_that_differ_in_their_suffix_alone_keep_it_in_their_ids(tmp_path:
     assert [mark.video_id for mark in source.annotations] == ["a.mov"]
     assert "several videos are called 'a': say which of a.mov, a.mp4" in whats(source.problems)
     assert "comes twice" not in whats(source.problems)
-    write_corpus_manifest(source, tmp_path / "corpus.json")
+    source.write_manifest(tmp_path / "corpus.json")
     assert [episode.video_id for episode in read_corpus(tmp_path).episodes] == list(named)
 
 
@@ -646,16 +646,16 @@ def test_an_annotation_is_put_on_the_frame_that_is_shown(tmp_path: Path) -> None
     axis = TimeAxis(np.array([0.0, 40, 40, 500, 540]))
     for time_ms, frame in ((0, 0), (39, 1), (260, 1), (280, 3), (541, 4), (580, 4)):
         timed = TimedAnnotation(video_id="v", word=Word("a"), time_ms=time_ms, confidence=0.5, source="mouthing")
-        assert placed(timed, axis) == Annotation("v", Word("a"), frame, 0.5, "mouthing")
-    assert placed(TimedAnnotation(video_id="v", word=Word("a"), frame=4), axis).frame == 4
+        assert timed.placed(axis) == Annotation("v", Word("a"), frame, 0.5, "mouthing")
+    assert TimedAnnotation(video_id="v", word=Word("a"), frame=4).placed(axis).frame == 4
     for late in (
         TimedAnnotation(video_id="v", word=Word("a"), frame=5),
         TimedAnnotation(video_id="v", word=Word("a"), time_ms=581),
     ):
         with pytest.raises(FormatError, match="v: the annotation of 'a' lies after the end"):
-            placed(late, axis)
+            late.placed(axis)
     with pytest.raises(FormatError, match="after the end"):
-        placed(TimedAnnotation(video_id="v", word=Word("a"), time_ms=0), TimeAxis(np.zeros(0)))
+        TimedAnnotation(video_id="v", word=Word("a"), time_ms=0).placed(TimeAxis(np.zeros(0)))
 
 
 def test_a_csv_corpus_is_read(tmp_path: Path) -> None:
@@ -715,7 +715,7 @@ def test_a_corpus_manifest_reads_back(data: st.DataObject, tmp_path: Path) -> No
         for time in data.draw(st.lists(times, max_size=4))
     ]
     corpus = CorpusSource(tuple(episodes), tuple(annotations))
-    write_corpus_manifest(corpus, tmp_path / "corpus.json", overwrite=True)
+    corpus.write_manifest(tmp_path / "corpus.json", overwrite=True)
     assert read_corpus(tmp_path) == corpus
 
 
@@ -748,7 +748,7 @@ def read_mutants(count: int, folder: Path) -> None:
     touch(folder, "annotations.csv").joinpath("annotations.csv").write_text(
         "video,word,time_ms\na,apple,12\nb/c,fig,40\n"
     )
-    write_corpus_manifest(read_corpus(folder), folder / "c.json")
+    read_corpus(folder).write_manifest(folder / "c.json")
     (folder / "c.csv").write_text("video,subtitles,signer\na.mp4,,S\nb/c.mp4,b/c.vtt,\n")
     originals = {
         name: (folder / name).read_bytes()

@@ -28,14 +28,7 @@ from signspot.spotting.variants import Diversity
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import open_store
 from signspot.stores.spottings import read_spottings
-from signspot.workflows.lookup import (
-    FriendsRequest,
-    Lookup,
-    LookupOptions,
-    compare_dictionaries,
-    lookup,
-    write_comparison,
-)
+from signspot.workflows.lookup import FriendsRequest, Lookup, LookupOptions, compare_dictionaries, lookup
 from signspot.workflows.spot import SpotOptions
 from signspot.workflows.variants import (
     FootageRequest,
@@ -49,7 +42,6 @@ from signspot.workflows.variants import (
     accept_mined,
     find_variants,
     mine,
-    write_variants,
 )
 from tests.toy_world import ToyWorld, make_toy_world
 
@@ -105,7 +97,7 @@ def test_variants_are_counted_as_they_were_signed_by_video_signer_and_minute(
     assert all(use.match.margin is not None and use.match.margin > 0 for use in report.uses)
     assert report.candidates == () and report.n_unexplained == 0
     files = VariantFiles(tmp_path / "out", TODAY, rights_cleared=True, reading=Reading(isolated=False))
-    written = write_variants(report, files)
+    written = report.write(files)
     assert {path.name for path in written} >= {"spottings.csv", "occurrences.csv", "tallies.csv", "variants.png"}
     assert sorted(read_spottings(tmp_path / "out" / "spottings.csv"), key=lambda s: s.spotting_id) == sorted(
         (use.spotting for use in report.uses), key=lambda s: s.spotting_id
@@ -212,7 +204,7 @@ def test_a_sign_that_is_not_there_gives_empty_tables_and_no_failure(
     mined = mine(request, mined_options(tmp_path / "mined"))
     assert (mined.n_found, mined.examples, _read_mined(tmp_path / "mined" / "mined.csv")) == (0, (), ())
     report = find_variants(request)
-    files = write_variants(report, VariantFiles(tmp_path / "variants", TODAY, reading=Reading(isolated=False)))
+    files = report.write(VariantFiles(tmp_path / "variants", TODAY, reading=Reading(isolated=False)))
     assert report.uses == () and "variants.png" not in {path.name for path in files}
 
 
@@ -369,7 +361,7 @@ def test_planted_friends_are_found_and_shown_side_by_side(two_languages: tuple[P
     assert sorted(said[Relation.FALSE_FRIEND]) == [("apple", "bread"), ("house", "water")]
     assert said[Relation.COGNATE] == [("tree", "tree")]
     assert said[Relation.DIFFERENT_FORM] == [("water", "water")]
-    files = write_comparison(found, tmp_path / "out", Reading(isolated=False))
+    files = found.write(tmp_path / "out", Reading(isolated=False))
     assert [path.name for path in files] == ["friends.csv", "friends.html", "friends.png"]
     page = (tmp_path / "out" / "friends.html").read_text()
     strips = re.findall(r'base64,([^"]+)"', page)

@@ -25,7 +25,6 @@ from signspot.workflows.calibrate import (
     _held_out,
     _plot_held_out,
     cohort_of,
-    fit_of,
     searched_examples,
 )
 from signspot.workflows.spot import Query
@@ -132,7 +131,7 @@ def test_a_held_out_video_is_judged_by_a_fit_that_never_saw_it(query: Query, vid
     judged = _held_out(examples, "logistic")
     assert judged is not None
     own = examples.group == 2
-    by_hand = fit_of(examples.of_groups(np.arange(4) != 2), "logistic").probability(examples.evidence[own])
+    by_hand = examples.of_groups(np.arange(4) != 2).fit("logistic").probability(examples.evidence[own])
     assert (judged.probability[own] == by_hand).all()
     alone = examples.of_groups(np.arange(4) == 2)
     assert _held_out(alone, "logistic") is None
@@ -144,7 +143,7 @@ def test_false_alarms_of_held_out_videos_are_those_a_slow_count_gives(
     judged = report.held_out
     assert judged is not None
     examples = searched_examples(videos, query, cohort_of(query.words), REQUEST, is_read=False)
-    fits = [fit_of(examples.of_groups(np.arange(4) != group), "auto") for group in range(4)]
+    fits = [examples.of_groups(np.arange(4) != group).fit("auto") for group in range(4)]
     countable = [rate for rate in RATES if rate >= max(fit.lowest_rate for fit in fits)]
     assert judged.asked.tolist() == countable
     assert 10.0 in countable
@@ -168,10 +167,10 @@ def test_promises_are_drawn_where_something_was_held_out(report: CalibrationRepo
 def test_pools_are_drawn_only_where_there_is_enough_to_pool(query: Query, videos: list[LabelledVideo]) -> None:
     few = searched_examples(videos, query, cohort_of(query.words), REQUEST, is_read=False)
     assert few.right.sum() < 1000
-    assert fit_of(few, "auto").isotonic is None
+    assert few.fit("auto").isotonic is None
     many = Examples.joined([few] * (1000 // int(few.right.sum()) + 1))
-    assert fit_of(many, "auto").isotonic is not None
-    assert fit_of(many, "logistic").isotonic is None
+    assert many.fit("auto").isotonic is not None
+    assert many.fit("logistic").isotonic is None
 
 
 def test_hours_are_counted_for_each_word(query: Query, videos: list[LabelledVideo]) -> None:

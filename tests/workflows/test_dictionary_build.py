@@ -25,13 +25,7 @@ from signspot.domain.time import FrameSpan
 from signspot.embedding.model import Reading
 from signspot.embedding.pictures import ColourModel
 from signspot.errors import DictionaryError, EnvironmentProblem, InputError, OutputExists, SignspotError
-from signspot.stores.dictionary import (
-    EntryFeatures,
-    FeatureSet,
-    read_dictionary,
-    write_dictionary_manifest,
-    write_entry_features,
-)
+from signspot.stores.dictionary import EntryFeatures, FeatureSet, read_dictionary, write_dictionary_manifest
 from signspot.workflows.dictionary import (
     Build,
     BuildOptions,
@@ -251,7 +245,7 @@ def test_entries_with_stored_vectors_only_come_along(source: Path, tmp_path: Pat
     vectors = np.eye(2, 1024, dtype=np.float32)
     present = np.ones(2, bool)
     features = EntryFeatures(("a", "b"), {"i3d": FeatureSet("bsldict", vectors, present)})
-    write_entry_features(features, source)
+    features.write(source)
     stored = [Entry(entry_id=name, word=Word(word)) for name, word in (("a", "apple"), ("b", "bread"))]
     clip = Entry(entry_id="c", word=Word("apple"), video=source / "Apple.mp4")
     write_dictionary_manifest(Dictionary.of("bsldict", [*stored, clip]), source / "dictionary.json")

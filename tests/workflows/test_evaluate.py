@@ -11,7 +11,7 @@ import pytest
 from signspot.errors import InputError, OutputExists
 from signspot.evaluation.measures import BootstrapOptions
 from signspot.learning.head import TrainingData, make_setup, score_head
-from signspot.learning.material import Material, WordSplit, read_material, write_material, write_split
+from signspot.learning.material import Material, WordSplit, read_material
 from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, build_head, load_checkpoint
 from signspot.workflows.evaluate import (
@@ -21,9 +21,6 @@ from signspot.workflows.evaluate import (
     TestFiles,
     evaluate,
     evaluate_challenge,
-    summary_lines,
-    table_rows,
-    write_evaluation,
 )
 from tests.learning.planted import planted
 from tests.learning.small_runs import SMALL, WORLD, run_in
@@ -40,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = tuple(f"video{number % 10} at {number}.000 s, word at frame 9" for number in range(40))
     confidence = np.where(np.arange(40) % 4 == 0, 0.6, 0.95).astype(np.float32)
     passages = replace(material.passages, names=names, confidence=confidence)
-    write_material(replace(material, passages=passages), folder / "test")
-    write_split(SPLIT, folder / "split.json")
+    replace(material, passages=passages).write(folder / "test")
+    SPLIT.write(folder / "split.json")
     (folder / "corpus").mkdir()
     rows = "".join(f"video{number}.mp4,signer{number % 3}\n" for number in range(10))
     for number in range(10):
@@ -56,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def written(folder: Path) -> tuple[Evaluation, Path]:
     """The evaluation of the run, and the folder it was written to."""
     scored = evaluate(asked(folder, str(folder / "run"), spotting=True))
-    write_evaluation(scored, folder / "out")
+    scored.write(folder / "out")
     return scored, folder / "out"
 
 
@@ -104,7 +101,7 @@ def test_a_run_scores_what_training_says_of_its_last_model(folder: Path, stride:
     assert by_name(scored)["localisation"] == expected.localisation
     assert scored.scores.found_frame.tolist() == expected.found_frame.tolist()
     assert scored.paper is not None and scored.paper.name.startswith("Table 3")  # it read the full dictionary
-    assert table_rows(scored)[0][-1] == "15.4%"
+    assert scored.table_rows()[0][-1] == "15.4%"
 
 
 def test_the_full_dictionary_is_looked_up_when_asked_for(folder: Path) -> None:
@@ -119,7 +116,7 @@ def test_the_full_dictionary_is_looked_up_when_asked_for(folder: Path) -> None:
 def test_annotations_below_the_confidence_are_left_out_and_counted(folder: Path) -> None:
     scored = evaluate(asked(folder, "truth", protocol=ProtocolChoice()))
     assert len(scored.scores.passage_ids) == 30
-    assert "10 passages left out: confidence below 0.9" in summary_lines(scored)
+    assert "10 passages left out: confidence below 0.9" in scored.summary_lines()
 
 
 def test_signers_come_from_the_corpus_and_videos_stand_in_for_them(folder: Path) -> None:
@@ -149,7 +146,7 @@ def test_a_protocol_of_split_words_needs_the_split(folder: Path) -> None:
     with pytest.raises(InputError, match="needs the split into training and test words: name its file with --split"):
         evaluate(asked(folder, "random", protocol=ProtocolChoice(name="unseen")))
     only = WordSplit(WORLD.annotated, WORLD.unannotated[:2], 0, "by hand")
-    write_split(only, folder / "two.json")
+    only.write(folder / "two.json")
     two = ProtocolChoice(name="unseen", split=folder / "two.json", min_confidence=0)
     scored = evaluate(asked(folder, "truth", protocol=two))
     assert (scored.n_words, scored.scores.n_entries) == (2, 4)
@@ -188,8 +185,7 @@ def test_a_head_without_its_trunk_sees_no_video(folder: Path, tmp_path: Path) ->
 
 def test_vectors_of_another_trunk_are_refused(folder: Path, tmp_path: Path) -> None:
     narrow = material_of(folder)
-    write_material(
-        replace(narrow, tracks=[track[:, :8] for track in narrow.tracks], entry_vectors=narrow.entry_vectors[:, :8]),
+    replace(narrow, tracks=[track[:, :8] for track in narrow.tracks], entry_vectors=narrow.entry_vectors[:, :8]).write(
         tmp_path / "narrow",
     )
     with pytest.raises(InputError, match="takes vectors of 32 numbers, those of the test set have 8"):
@@ -223,7 +219,7 @@ def test_the_folder_holds_a_page_that_names_its_pictures(written: tuple[Evaluati
     assert page.count("<img ") == 2 + len(scored.cases) == page.count('alt="') and 'alt=""' not in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
     with pytest.raises(OutputExists, match="exists already"):
-        write_evaluation(scored, out)
+        scored.write(out)
 
 
 def test_the_challenge_is_scored_from_its_two_files(tmp_path: Path) -> None:

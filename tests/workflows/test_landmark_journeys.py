@@ -17,9 +17,9 @@ from signspot.domain.recordings import Word
 from signspot.domain.tracks import in_picture_heights
 from signspot.embedding.landmarks import LandmarkModel, Rates, _mirrored
 from signspot.embedding.model import Reading, Views
-from signspot.embedding.zoo import ModelChoice, _chosen_model, model_path, open_model
+from signspot.embedding.zoo import ModelChoice, _chosen_model, model_path
 from signspot.formats.pose import read_pose
-from signspot.models.checkpoints import load_checkpoint, networks_of, save_checkpoint, state_of
+from signspot.models.checkpoints import load_checkpoint, save_checkpoint, state_of
 from signspot.models.embedders import LandmarkEmbedder, landmark_embedder_from_checkpoint
 from signspot.models.landmarks import LandmarkEncoder
 from signspot.workflows.spot import SpotOptions
@@ -108,7 +108,7 @@ def test_without_a_dictionary_the_words_that_the_model_learned_are_named(
 ) -> None:
     """A copy of the model that learned our words: the direction of each is the vector of its clip."""
     checkpoint = load_checkpoint(model_path("landmark-v1"))
-    trunk, head = networks_of(checkpoint)
+    trunk, head = checkpoint.networks()
     assert isinstance(trunk, LandmarkEncoder) and head is not None and head.logits is not None
     clips = [read_pose(desk / "dictionary" / f"{word}.pose") for word in WORDS]
     windows = [sign_window(in_picture_heights(np.asarray(one.track.points), one.aspect)) for one in clips]
@@ -131,7 +131,7 @@ def test_the_shipped_model_names_words_by_itself_and_pictures_need_a_dictionary(
     assert run("lookup", recording, "--sheet", tmp_path / "sheet.png") == 0
     said = capsys.readouterr()
     assert said.out.count("learned by landmark-v1") == 6 and (tmp_path / "sheet.png").exists()
-    trunk, head = networks_of(load_checkpoint(model_path("landmark-v1")))
+    trunk, head = load_checkpoint(model_path("landmark-v1")).networks()
     assert isinstance(trunk, LandmarkEncoder)
     other = [Word("apple")]  # not those of its classifier
     unnamed = LandmarkModel(LandmarkEmbedder(trunk, head, name="unnamed", words=other))
@@ -264,7 +264,7 @@ def test_the_default_is_the_model_that_can_see_everything(tmp_path: Path, monkey
     beside = tmp_path / "c.mp4"
     beside.with_suffix(".pose").touch()
     reading, said = Reading().collecting()
-    assert open_model(ModelChoice(name="world-v1"), [pose], reading).name == "world-v1" and not said
+    assert ModelChoice(name="world-v1").open([pose], reading).name == "world-v1" and not said
     assert _chosen_model([beside]) == "landmark-v1"
     assert _chosen_model([video, beside], said.append) == "colour"
     assert "a .pose file beside a.mp4 (" in str(said[-1]), "which recording stands in the way"

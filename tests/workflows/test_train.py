@@ -13,7 +13,7 @@ from signspot.domain.recordings import Synonyms
 from signspot.errors import InputError, OutputExists
 from signspot.learning.config import as_toml
 from signspot.learning.head import Controls
-from signspot.learning.material import Material, WordSplit, _write_synonyms, write_material, write_split
+from signspot.learning.material import Material, WordSplit, _write_synonyms
 from signspot.learning.runs import Interrupted
 from signspot.models.checkpoints import ModelCard, load_checkpoint, save_checkpoint
 from signspot.models.embedders import embedder_from_checkpoint
@@ -31,7 +31,7 @@ def materials() -> tuple[Material, Material]:
 @pytest.fixture
 def request_(tmp_path: Path, materials: tuple[Material, Material]) -> EmbeddingRun:
     for name, material in zip(("train", "test"), materials, strict=True):
-        write_material(material, tmp_path / name)
+        material.write(tmp_path / name)
     (tmp_path / "run.toml").write_text(as_toml(SMALL))
     return EmbeddingRun(
         config=tmp_path / "run.toml", data=tmp_path / "train", test=tmp_path / "test", out=tmp_path / "run"
@@ -70,14 +70,14 @@ def test_an_interrupted_run_continues_with_resume_only(request_: EmbeddingRun) -
     told: list[str] = []
     assert train_embedding(replace(request_, start="resume"), tell=told.append).results["epochs"] == 3
     assert told == ["this run had finished: there is nothing left to train"]
-    write_material(planted(WORLD, 9, 48, 16)[0], request_.data, overwrite=True)
+    planted(WORLD, 9, 48, 16)[0].write(request_.data, overwrite=True)
     with pytest.raises(InputError, match="other data"):
         train_embedding(replace(request_, start="resume"))
 
 
 def test_words_that_are_not_trained_are_never_labels(request_: EmbeddingRun, tmp_path: Path) -> None:
     split = WordSplit(WORLD.annotated[:5], WORLD.unannotated, 0, "by hand")
-    write_split(split, tmp_path / "split.json")
+    split.write(tmp_path / "split.json")
     told: list[str] = []
     changes = (f"split={tmp_path / 'split.json'}", "training_words=train", "dictionary=limited")
     train_embedding(replace(request_, changes=changes), tell=told.append)
@@ -127,7 +127,7 @@ def test_with_its_trunk_a_run_leaves_a_model_that_embeds_video(
         train_embedding(replace(request_, trunk=trunk))
     embedder = embedder_from_checkpoint(load_checkpoint(trunk), backend="torch")
     for name, material in zip(("train", "test"), materials, strict=True):
-        write_material(widened(material, 48, embedder.trunk_fingerprint), tmp_path / name, overwrite=True)
+        widened(material, 48, embedder.trunk_fingerprint).write(tmp_path / name, overwrite=True)
     train_embedding(replace(request_, trunk=trunk))
     model = embedder_from_checkpoint(load_checkpoint(request_.out / "best.safetensors"), backend="torch")
     assert model.trunk_fingerprint == embedder.trunk_fingerprint

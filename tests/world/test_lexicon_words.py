@@ -6,7 +6,7 @@ import pytest
 from signspot.domain.recordings import Vocabulary
 from signspot.errors import InputError
 from signspot.text.words import find_words
-from signspot.world.lexicon import Lemma, Pool, _past, _plain_lemmas, _plural, _with_s, draw_sentence, english_lemmas
+from signspot.world.lexicon import Lemma, Pool, _past, _plain_lemmas, _plural, _with_s, english_lemmas
 from signspot.world.settings import chance
 
 
@@ -33,7 +33,7 @@ def test_subtitles_are_read_back_as_the_words_they_were_made_of() -> None:
     vocabulary = Vocabulary.of(lemma.word for lemma in lemmas)
     pool, rng = Pool.of(lemmas, np.ones(len(lemmas))), chance(1, "sentences")
     for _ in range(400):
-        sentence = draw_sentence(pool, rng)
+        sentence = pool.draw_sentence(rng)
         found = [mention.word for mention in find_words(sentence.text, vocabulary)]
         assert found == [lemma.word for lemma in sentence.lemmas], sentence.text
 
@@ -48,7 +48,7 @@ def test_a_target_word_is_in_its_sentence() -> None:
     lemmas = english_lemmas(300, chance(0, "words"))
     pool, targets = Pool.of(lemmas, np.ones(300)), Pool.of(lemmas[:3], np.ones(3))
     for seed in range(50):
-        sentence = draw_sentence(pool, chance(seed, "x"), targets)
+        sentence = pool.draw_sentence(chance(seed, "x"), targets)
         assert sentence.target is not None
         assert sentence.lemmas[sentence.target] in lemmas[:3]
 

@@ -5,17 +5,7 @@ import pytest
 
 from signspot.domain.recordings import Word
 from signspot.world.lexicon import PATHS, Form, Hands, _random_form, _Stroke
-from signspot.world.people import (
-    Performance,
-    Signer,
-    _minimum_jerk,
-    _path_offsets,
-    draw_signer,
-    mouthed,
-    performed,
-    strokes_of,
-    timed,
-)
+from signspot.world.people import Performance, Signer, _minimum_jerk, _path_offsets, draw_signer, strokes_of
 from signspot.world.settings import Difficulty, chance
 from signspot.world.simulation import _as_detected
 
@@ -28,8 +18,8 @@ def signer(name: str = "someone", **knobs: float) -> Signer:
 
 def clip(form: Form, who: Signer) -> Performance:
     n = len(form.strokes)
-    plan = timed(strokes_of((None, form, None), who), np.array([10, *[30] * n, 12]), np.full(n + 1, 10))
-    return performed(plan, who, 0.9, chance(0, "clip"))
+    plan = strokes_of((None, form, None), who).timed(np.array([10, *[30] * n, 12]), np.full(n + 1, 10))
+    return plan.performed(who, 0.9, chance(0, "clip"))
 
 
 def wrists(performance: Performance) -> np.ndarray:
@@ -129,7 +119,7 @@ def test_style_is_no_linear_map() -> None:
 
 
 def test_the_mouth_opens_once_for_each_syllable() -> None:
-    performance = mouthed(clip(Form((stroke(),)), signer()), [Word("banana"), None], [(10, 50), (50, 60)])
+    performance = clip(Form((stroke(),)), signer()).mouthed([Word("banana"), None], [(10, 50), (50, 60)])
     opened = performance.mouth > 0.4
     assert (np.diff(opened.astype(int)) == 1).sum() == 3
     assert performance.mouth.min() >= 0 and performance.mouth.max() <= 1 and (performance.mouth[50:] == 0).all()

@@ -124,7 +124,7 @@ def _run(
     request: EvaluationRequest, bars: Bars, out: Path | None, json_target: Path | None, *, overwrite: bool
 ) -> None:
     from signspot.workflows.evaluate import evaluate as evaluate_model
-    from signspot.workflows.evaluate import refuse_evaluation_folder, write_evaluation
+    from signspot.workflows.evaluate import refuse_evaluation_folder
 
     if out is not None:
         refuse_evaluation_folder(out, overwrite=overwrite)
@@ -132,7 +132,7 @@ def _run(
     result = evaluate_model(request)
     if out is not None:
         bars("drawing", 0, None)
-        write_evaluation(result, out, overwrite=overwrite)
+        result.write(out, overwrite=overwrite)
     bars.clear()
     if not give_json(result.as_json(), json_target, overwrite=overwrite):
         _print(result)
@@ -141,15 +141,14 @@ def _run(
 
 
 def _print(result: Evaluation) -> None:
-    from signspot.workflows.evaluate import summary_lines, table_head, table_rows
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in table_head(result):
+    for heading in result.table_head():
         table.add_column(heading, justify="right" if heading in ("score", "chance", "paper") else "left")
-    for row in table_rows(result):
+    for row in result.table_rows():
         table.add_row(*(Text(cell) for cell in row))
     Console(highlight=False).print(table)
-    for line in summary_lines(result):
+    for line in result.summary_lines():
         say(line)
 
 

@@ -24,11 +24,7 @@ from signspot.workflows.lookup import (
     LookupOptions,
     LookupRequest,
     compare_dictionaries,
-    friends_record,
     lookup_file,
-    lookup_record,
-    write_comparison,
-    write_lookup_sheet,
 )
 
 NO_SIGN = 2  # wrong input: the recording shows no sign
@@ -65,11 +61,9 @@ def lookup(
         options = LookupOptions(count=count, threshold=threshold, lexicon=not no_lexicon, reading=reading)
         request = LookupRequest(recording=recording, dictionary=dictionary, model=how.choice, options=options)
         found = lookup_file(request)
-        drawn = (sheet is not None and not found.faults) and write_lookup_sheet(
-            found, sheet, reading, overwrite=overwrite
-        )
+        drawn = (sheet is not None and not found.faults) and found.write_sheet(sheet, reading, overwrite=overwrite)
     warn_all((*found.doubts, *(f"nothing was looked up: {fault}" for fault in found.faults)))
-    is_given = give_json(lookup_record(found), json_target, overwrite=overwrite)
+    is_given = give_json(found.record(), json_target, overwrite=overwrite)
     if found.faults:
         raise typer.Exit(NO_SIGN)
     if not is_given:
@@ -120,8 +114,8 @@ def friends(
         request = FriendsRequest(first=first, second=second, model=how.choice, options=options, reading=reading)
         found = compare_dictionaries(request)
         if out is not None:
-            written = write_comparison(found, out, reading, overwrite=overwrite)
-    if not give_json(friends_record(found) | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
+            written = found.write(out, reading, overwrite=overwrite)
+    if not give_json(found.record() | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
         _say_found(found, written)
 
 

@@ -29,12 +29,8 @@ from signspot.workflows.variants import (
     VariantOptions,
     VariantReport,
     accept_mined,
-    accepted_record,
     find_variants,
-    mined_record,
     refuse_variant_folder,
-    variant_record,
-    write_variants,
 )
 from signspot.workflows.variants import mine as mine_word
 
@@ -75,9 +71,9 @@ def variants(
         if out is not None:
             reading = request.options.reading
             files = VariantFiles(out, date.today(), rights_cleared, reading, overwrite)
-            written = write_variants(report, files)
+            written = report.write(files)
     warn_all(str(failed.failure) for failed in report.failures)
-    if not give_json(variant_record(report) | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
+    if not give_json(report.record() | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
         _show(report)
         for path in written:
             say(f"wrote {path}")
@@ -143,7 +139,7 @@ def _find(
     with progress_bars() as progress:
         mined = mine_word(search.footage(source, word, dictionary, subtitles, progress), options)
     warn_all(str(failed.failure) for failed in mined.failures)
-    if not give_json(mined_record(mined) | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
+    if not give_json(mined.record() | {"warnings": progress.warnings}, json_target, overwrite=overwrite):
         _show_mined(mined)
     if mined.failures:
         raise typer.Exit(shared.FAILURES_FOUND)
@@ -173,7 +169,7 @@ def _accept(
     refuse_json(json_target, overwrite=overwrite)
     accepted = accept_mined(table, dictionary)
     warn_all(accepted.warnings)
-    if not give_json(accepted_record(accepted), json_target, overwrite=overwrite):
+    if not give_json(accepted.record(), json_target, overwrite=overwrite):
         added = counted(len(accepted.added), "clip")
         say(f"{added} added, {len(accepted.known)} known already, {accepted.n_undecided} undecided")
         if accepted.added:

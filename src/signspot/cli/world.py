@@ -105,7 +105,7 @@ def demo(
     """Make a signing world, learn to spot signs in it, and find some that were never annotated: some minutes."""
     # torch takes seconds to load, and every command passes through here.
     from signspot.embedding.model import Reading
-    from signspot.workflows.demo import NOTE, DemoRequest, demonstrate, findings_note, next_commands
+    from signspot.workflows.demo import NOTE, DemoRequest, demonstrate
 
     typer.echo(f"{NOTE}\n")
     began = time.monotonic()
@@ -118,12 +118,12 @@ def demo(
         request = DemoRequest(folder=folder, seed=seed, model=model, preset=preset, epochs=epochs, backend=backend)
         result = demonstrate(replace(request, reading=Reading(progress=progress)), tell)
     _print_table(result)
-    typer.echo(f"\n{findings_note(result.spotted)}")
+    typer.echo(f"\n{result.spotted.note()}")
     files = result.files
     typer.echo(f"\nOpen\n  {files.report}    the table, and a found and a missed sign")
     for path, what in zip(files.outputs.paths.values(), ("the findings", "the same in ELAN", "the video"), strict=True):
         typer.echo(f"  {path}    {what}")
-    typer.echo("\nNext\n  " + "\n  ".join(next_commands(files, result.spotted)))
+    typer.echo("\nNext\n  " + "\n  ".join(files.next_commands(result.spotted)))
 
 
 def _print_table(result: Demonstration) -> None:

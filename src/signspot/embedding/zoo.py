@@ -277,6 +277,13 @@ class ModelChoice:
     backend: str = "auto"
     device: str = "cpu"
 
+    def open(self, recordings: Iterable[Path | None], reading: Reading) -> OpenedModel:
+        """The model that was asked for, or else the one that can see all recordings; None stands for a missing clip."""
+        name = self.name or _chosen_model(recordings, reading.notify)
+        model = load_model(name, backend=self.backend, device=self.device)
+        store = reading.store if self.name else _kept_for(name, reading.store)
+        return OpenedModel(model, replace(reading, store=store), name)
+
 
 def load_model(name: str | Path, *, backend: str = "auto", device: str = "cpu", folder: Path | None = None) -> Model:
     """A model by its name, or by the path of its .safetensors file."""
@@ -328,14 +335,6 @@ class OpenedModel:
     model: Model
     reading: Reading
     name: str  # as it was chosen
-
-
-def open_model(choice: ModelChoice, recordings: Iterable[Path | None], reading: Reading) -> OpenedModel:
-    """The model that was asked for, or else the one that can see all recordings; None stands for a missing clip."""
-    name = choice.name or _chosen_model(recordings, reading.notify)
-    model = load_model(name, backend=choice.backend, device=choice.device)
-    store = reading.store if choice.name else _kept_for(name, reading.store)
-    return OpenedModel(model, replace(reading, store=store), name)
 
 
 def _known_models(folder: Path | None) -> tuple[_KnownModel, ...]:

@@ -77,7 +77,13 @@ class Curve:
 
     def recall_at_false_alarms(self, per_hour: float, hours: float) -> float:
         """The most that can be found with at most `per_hour` false alarms in each of `hours`; 0 if never."""
-        return float(self.recall[false_alarms_per_hour(self, hours) <= per_hour].max(initial=0))
+        return float(self.recall[self.false_alarms_per_hour(hours) <= per_hour].max(initial=0))
+
+    def false_alarms_per_hour(self, hours: float) -> Floats:
+        """(T,) false alarms at each threshold per hour of footage searched."""
+        if not 0 < hours < np.inf:
+            raise InputError("curve", f"{hours} hours of footage", "give the length of what was searched")
+        return np.asarray(self.n_wrong / hours)
 
 
 def _detection_curve(scores: npt.ArrayLike, right: npt.ArrayLike, n_positives: int | None = None) -> Curve:
@@ -99,13 +105,6 @@ def _detection_curve(scores: npt.ArrayLike, right: npt.ArrayLike, n_positives: i
     last = np.flatnonzero(is_last_of_equals)
     n_right = np.cumsum(truth[order], dtype=np.int64)[last]
     return Curve(falling[last], n_right, last + 1 - n_right, positives)
-
-
-def false_alarms_per_hour(curve: Curve, hours: float) -> Floats:
-    """(T,) false alarms at each threshold per hour of footage searched."""
-    if not 0 < hours < np.inf:
-        raise InputError("curve", f"{hours} hours of footage", "give the length of what was searched")
-    return np.asarray(curve.n_wrong / hours)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

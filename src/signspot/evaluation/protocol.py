@@ -198,6 +198,29 @@ class ProtocolScores:
         """What `localisation` is expected to be for vectors that know nothing."""
         return float(self.hit_rate.mean())
 
+    def intervals(self, options: BootstrapOptions = BootstrapOptions()) -> ProtocolIntervals:
+        """How far the figures would be off with other words, and with other signers.
+
+        Signers are drawn only where every passage names its signer; the opposite direction has words alone.
+        """
+        passages, entries = self.passages, self.entries
+        signers = self.signers if all(self.signers) else ("",) * len(self.signers)
+
+        def both(values: Floats) -> _BothIntervals:
+            by_signer = unit_interval(values, passages.words, signers, options)
+            return _BothIntervals(class_interval(values, passages.words, options), by_signer)
+
+        return ProtocolIntervals(
+            mean_ap=both(passages.ap),
+            recall_at_k=both(passages.recall),
+            localisation=_BothIntervals(
+                mean_interval(self.is_localised, passages.words, options),
+                mean_interval(self.is_localised, signers, options),
+            ),
+            entries_mean_ap=class_interval(entries.ap, entries.words, options),
+            entries_recall_at_k=class_interval(entries.recall, entries.words, options),
+        )
+
 
 def score_passages(
     passages: Iterable[TestPassage], gallery: Gallery, options: ProtocolOptions = ProtocolOptions()
@@ -404,30 +427,6 @@ class ProtocolIntervals:
     localisation: _BothIntervals
     entries_mean_ap: Interval
     entries_recall_at_k: Interval
-
-
-def protocol_intervals(scores: ProtocolScores, options: BootstrapOptions = BootstrapOptions()) -> ProtocolIntervals:
-    """How far the figures would be off with other words, and with other signers.
-
-    Signers are drawn only where every passage names its signer; the opposite direction has words alone.
-    """
-    passages, entries = scores.passages, scores.entries
-    signers = scores.signers if all(scores.signers) else ("",) * len(scores.signers)
-
-    def both(values: Floats) -> _BothIntervals:
-        by_signer = unit_interval(values, passages.words, signers, options)
-        return _BothIntervals(class_interval(values, passages.words, options), by_signer)
-
-    return ProtocolIntervals(
-        mean_ap=both(passages.ap),
-        recall_at_k=both(passages.recall),
-        localisation=_BothIntervals(
-            mean_interval(scores.is_localised, passages.words, options),
-            mean_interval(scores.is_localised, signers, options),
-        ),
-        entries_mean_ap=class_interval(entries.ap, entries.words, options),
-        entries_recall_at_k=class_interval(entries.recall, entries.words, options),
-    )
 
 
 # Every pair of a passage and an entry that somebody may want to look at, and the passages most worth a look. Listed are

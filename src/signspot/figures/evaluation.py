@@ -38,35 +38,34 @@ class CaseFigure:
     label_frame: int
     tolerance: Tolerance = Tolerance()
 
-
-def case_png(case: CaseFigure) -> bytes:
-    """The curves of a passage, the annotated time as a bar, the highest point as a circle."""
-    figure = drawing.blank_figure(9.0, 2.7, _DPI)
-    axes = figure.add_axes((0.075, 0.19, 0.70, 0.75))
-    seconds = case.centres * FRAME_MS / 1000
-    peaks = case.own.max(axis=0, initial=-np.inf)
-    drawn = np.sort(np.argsort(-peaks, kind="stable")[: len(COLOURS)])
-    for place, column in enumerate(drawn):
-        line = drawing.with_gaps(case.own[:, column])
-        axes.plot(seconds, line, color=COLOURS[place], linewidth=1.5, label=f"v{column + 1}")
-    if case.other is not None:
-        line = drawing.with_gaps(case.other)
-        axes.plot(seconds, line, color=FAINT_INK, linewidth=1.1, linestyle=drawing.DASHES, label="other word")
-    near = case.tolerance.around(case.label_frame)
-    start, stop = near.start * FRAME_MS / 1000, (near.stop - 1) * FRAME_MS / 1000
-    axes.axvspan(start, stop, color=FOUND, alpha=FOUND_ALPHA, linewidth=0)
-    axes.axvline(case.label_frame * FRAME_MS / 1000, color=FOUND, linewidth=1.2)
-    best = case.own.max(axis=1, initial=-np.inf)
-    if np.isfinite(best).any():
-        top = int(best.argmax())
-        axes.plot(seconds[top], best[top], "o", color=INK, markersize=6, markerfacecolor="white", zorder=5)
-    if len(seconds) > 1:
-        axes.set_xlim(seconds[0], seconds[-1])
-    _flatten(axes)
-    _dress(axes, "media time", "cosine")
-    axes.xaxis.set_major_formatter(lambda value, _: clock(1000 * value, 1))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.03), fontsize=8, frameon=False, handlelength=1.8)
-    return _png(figure)
+    def png(self) -> bytes:
+        """The curves of a passage, the annotated time as a bar, the highest point as a circle."""
+        figure = drawing.blank_figure(9.0, 2.7, _DPI)
+        axes = figure.add_axes((0.075, 0.19, 0.70, 0.75))
+        seconds = self.centres * FRAME_MS / 1000
+        peaks = self.own.max(axis=0, initial=-np.inf)
+        drawn = np.sort(np.argsort(-peaks, kind="stable")[: len(COLOURS)])
+        for place, column in enumerate(drawn):
+            line = drawing.with_gaps(self.own[:, column])
+            axes.plot(seconds, line, color=COLOURS[place], linewidth=1.5, label=f"v{column + 1}")
+        if self.other is not None:
+            line = drawing.with_gaps(self.other)
+            axes.plot(seconds, line, color=FAINT_INK, linewidth=1.1, linestyle=drawing.DASHES, label="other word")
+        near = self.tolerance.around(self.label_frame)
+        start, stop = near.start * FRAME_MS / 1000, (near.stop - 1) * FRAME_MS / 1000
+        axes.axvspan(start, stop, color=FOUND, alpha=FOUND_ALPHA, linewidth=0)
+        axes.axvline(self.label_frame * FRAME_MS / 1000, color=FOUND, linewidth=1.2)
+        best = self.own.max(axis=1, initial=-np.inf)
+        if np.isfinite(best).any():
+            top = int(best.argmax())
+            axes.plot(seconds[top], best[top], "o", color=INK, markersize=6, markerfacecolor="white", zorder=5)
+        if len(seconds) > 1:
+            axes.set_xlim(seconds[0], seconds[-1])
+        _flatten(axes)
+        _dress(axes, "media time", "cosine")
+        axes.xaxis.set_major_formatter(lambda value, _: clock(1000 * value, 1))
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.03), fontsize=8, frameon=False, handlelength=1.8)
+        return _png(figure)
 
 
 def ranking_png(best_rank: Ints, offset: Ints, n_entries: int, tolerance: Tolerance = Tolerance()) -> bytes:
@@ -151,20 +150,19 @@ class Example:
     panels: tuple[Panel, ...]
     strips: tuple[tuple[str, Pixels], ...]  # pictures (H, W, 3) with their captions
 
-
-def example_png(example: Example) -> bytes:
-    n_strips, n_panels = len(example.strips), len(example.panels)
-    height = _TOP + n_strips * (_STRIP + _GAP) + n_panels * (_PANEL + _GAP) + _BOTTOM - _GAP
-    figure = drawing.blank_figure(_WIDTH, height, _DPI)
-    top = height - _TOP
-    for caption, pixels in example.strips:
-        _show_strip(figure, caption, pixels, top / height)
-        top -= _STRIP + _GAP
-    for panel in example.panels:
-        box = (_LEFT / _WIDTH, (top - _PANEL) / height, (_WIDTH - _LEFT - _RIGHT) / _WIDTH, _PANEL / height)
-        _paint(figure.add_axes(box), panel, example)
-        top -= _PANEL + _GAP
-    return _png(figure)
+    def png(self) -> bytes:
+        n_strips, n_panels = len(self.strips), len(self.panels)
+        height = _TOP + n_strips * (_STRIP + _GAP) + n_panels * (_PANEL + _GAP) + _BOTTOM - _GAP
+        figure = drawing.blank_figure(_WIDTH, height, _DPI)
+        top = height - _TOP
+        for caption, pixels in self.strips:
+            _show_strip(figure, caption, pixels, top / height)
+            top -= _STRIP + _GAP
+        for panel in self.panels:
+            box = (_LEFT / _WIDTH, (top - _PANEL) / height, (_WIDTH - _LEFT - _RIGHT) / _WIDTH, _PANEL / height)
+            _paint(figure.add_axes(box), panel, self)
+            top -= _PANEL + _GAP
+        return _png(figure)
 
 
 def _show_strip(figure: Figure, caption: str, pixels: Pixels, top: float) -> None:
@@ -212,6 +210,20 @@ class LagFigure:
     lags_ms: Floats  # (n,)
     line_ms: Floats  # (n,) not numbers where no line was drawn
 
+    def plot(self, title: str, path: Path, *, overwrite: bool = False) -> None:
+        figure = drawing.blank_figure(9, 4, _PRESENCE_DPI)
+        axes = figure.add_axes((0.09, 0.14, 0.88, 0.72))
+        seconds = self.times_ms / 1000
+        axes.plot(seconds, self.lags_ms / 1000, "o", color=FOUND, markersize=4, alpha=0.6, markeredgewidth=0)
+        if len(self.line_ms) and np.isfinite(self.line_ms).all():
+            axes.plot(seconds, self.line_ms / 1000, color=INK, linewidth=1.8)
+        axes.axhline(0, color=FAINT_INK, linewidth=0.8)
+        axes.set_xlabel("media time (s)", color=FAINT_INK, fontsize=9)
+        axes.set_ylabel("sign after subtitle (s)", color=FAINT_INK, fontsize=9)
+        _plain(axes)
+        write_text(figure, 0.09, 0.93, drawing.shortened(title, 90), size=10, color=FAINT_INK)
+        _write(figure, path, overwrite)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReliabilityFigure:
@@ -229,21 +241,6 @@ class AlarmFigure:
 
     asked: Floats  # (n,)
     counted: Floats  # (n,)
-
-
-def plot_lag(lag: LagFigure, title: str, path: Path, *, overwrite: bool = False) -> None:
-    figure = drawing.blank_figure(9, 4, _PRESENCE_DPI)
-    axes = figure.add_axes((0.09, 0.14, 0.88, 0.72))
-    seconds = lag.times_ms / 1000
-    axes.plot(seconds, lag.lags_ms / 1000, "o", color=FOUND, markersize=4, alpha=0.6, markeredgewidth=0)
-    if len(lag.line_ms) and np.isfinite(lag.line_ms).all():
-        axes.plot(seconds, lag.line_ms / 1000, color=INK, linewidth=1.8)
-    axes.axhline(0, color=FAINT_INK, linewidth=0.8)
-    axes.set_xlabel("media time (s)", color=FAINT_INK, fontsize=9)
-    axes.set_ylabel("sign after subtitle (s)", color=FAINT_INK, fontsize=9)
-    _plain(axes)
-    write_text(figure, 0.09, 0.93, drawing.shortened(title, 90), size=10, color=FAINT_INK)
-    _write(figure, path, overwrite)
 
 
 def plot_calibration(

@@ -124,13 +124,12 @@ class ReportPage:
     files: Sequence[tuple[str, str]]  # a path from the page, and what it is
     commands: Sequence[str] = ()  # to try next
 
+    def write(self, path: Path, *, overwrite: bool = False) -> None:
+        _write(path, self.title, _report(self), overwrite=overwrite)
+
 
 def percent(share: float) -> str:
     return f"{100 * share:.1f}%"
-
-
-def write_report(page: ReportPage, path: Path, *, overwrite: bool = False) -> None:
-    _write(path, page.title, _report(page), overwrite=overwrite)
 
 
 def _report(page: ReportPage) -> Iterator[_Html]:
@@ -240,9 +239,8 @@ class DictionaryPage:
     problems: Sequence[str] = ()
     duplicates: Sequence[str] = ()
 
-
-def write_page(page: DictionaryPage, path: Path, *, overwrite: bool = False) -> None:
-    _write(path, page.title, _dictionary(page), overwrite=overwrite, is_wide=True, script="dictionary_page.js")
+    def write(self, path: Path, *, overwrite: bool = False) -> None:
+        _write(path, self.title, _dictionary(self), overwrite=overwrite, is_wide=True, script="dictionary_page.js")
 
 
 def _dictionary(page: DictionaryPage) -> Iterator[_Html]:

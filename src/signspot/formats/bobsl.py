@@ -23,7 +23,7 @@ from signspot.files.json import Node, parse_json, write_json
 from signspot.files.pickles.door import read_metadata
 from signspot.formats.captions import write_subtitles
 from signspot.formats.challenge import PICKLE_SUFFIXES, challenge_spans
-from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, write_corpus_manifest
+from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation
 
 # What annotators mark that is no word: kept out of the vocabulary.
 _NO_WORDS = frozenset(("_fingerspelling", "_nosigning", "_pointing", "_lexical_signing"))
@@ -61,6 +61,27 @@ class SplitAnnotations:
 
     def __iter__(self) -> Iterator[TimedAnnotation]:
         return (annotation for annotations in self.by_split.values() for annotation in annotations)
+
+    def write(self, path: Path, *, overwrite: bool = False) -> None:
+        content: dict[str, dict[str, dict[str, list[object]]]] = {}
+        for split, found in self.by_split.items():
+            words = content.setdefault(split, {})
+            for each in sorted(found, key=lambda a: (a.word, a.video_id, a.time_ms or 0)):
+                rule = self.rules.get(each.source)
+                if each.time_ms is None or rule is None:
+                    missing = "time, only a frame" if each.time_ms is None else f"offset rule for {each.source!r}"
+                    what = f"the annotation of {each.word!r} in {each.video_id} has no {missing}"
+                    raise FormatError(path, what, "give it")
+                row = {
+                    "names": each.video_id,
+                    "global_times": each.time_ms / 1000,
+                    "probs": each.confidence,
+                    "sources": each.source,
+                    "offsets": [rule.start, rule.stop],
+                }
+                for key, value in row.items():
+                    words.setdefault(each.word, {}).setdefault(key, []).append(value)
+        write_json(content, path, overwrite=overwrite)
 
 
 def _tree(path: Path) -> Node:
@@ -134,28 +155,6 @@ def _episode_id(node: Node) -> str:
     if isinstance(node.value, str):
         node = Node(node.file, node.value.replace("/", "--"), node.place)
     return node.name()
-
-
-def write_bobsl_spottings(spottings: SplitAnnotations, path: Path, *, overwrite: bool = False) -> None:
-    content: dict[str, dict[str, dict[str, list[object]]]] = {}
-    for split, found in spottings.by_split.items():
-        words = content.setdefault(split, {})
-        for each in sorted(found, key=lambda a: (a.word, a.video_id, a.time_ms or 0)):
-            rule = spottings.rules.get(each.source)
-            if each.time_ms is None or rule is None:
-                missing = "time, only a frame" if each.time_ms is None else f"offset rule for {each.source!r}"
-                what = f"the annotation of {each.word!r} in {each.video_id} has no {missing}"
-                raise FormatError(path, what, "give it")
-            row = {
-                "names": each.video_id,
-                "global_times": each.time_ms / 1000,
-                "probs": each.confidence,
-                "sources": each.source,
-                "offsets": [rule.start, rule.stop],
-            }
-            for key, value in row.items():
-                words.setdefault(each.word, {}).setdefault(key, []).append(value)
-    write_json(content, path, overwrite=overwrite)
 
 
 # A released corpus becomes one of ours. BSL-1K's metadata are pickles: info (the cut clips), mouthings (where a word
@@ -385,7 +384,7 @@ def import_corpus(files: ReleasedCorpus, folder: Path, *, overwrite: bool = Fals
     odd = (Notice(str(files.annotations), line) for line in found.warnings)
     corpus = CorpusSource(complete, annotations, (*problems, *odd))
     try:
-        write_corpus_manifest(corpus, folder / _MANIFEST, overwrite=overwrite)
+        corpus.write_manifest(folder / _MANIFEST, overwrite=overwrite)
     except FormatError as error:
         fix = "keep fewer annotations: give --confidence or --vocabulary"
         raise FormatError(error.where, error.what, fix) from error

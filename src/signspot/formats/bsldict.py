@@ -29,13 +29,7 @@ from signspot.files.json import MAX_NAME, Node, write_json
 from signspot.files.pickles.door import read_metadata
 from signspot.files.tables import read_manifest
 from signspot.formats.wlasl import Box
-from signspot.stores.dictionary import (
-    FEATURES_FILE,
-    EntryFeatures,
-    FeatureSet,
-    write_dictionary_manifest,
-    write_entry_features,
-)
+from signspot.stores.dictionary import FEATURES_FILE, EntryFeatures, FeatureSet, write_dictionary_manifest
 
 # What BSLDict says about each of its clips, beyond what our entries hold: bsldict.json beside the manifest. The file
 # keeps the released field names and values, but boxes are clamped to the picture.
@@ -237,7 +231,7 @@ def import_bsldict(
     kinds = {kind: _feature_set(kind, released.features[kind], order) for kind in _KINDS}
     report(f"writing {folder.name}", 0, 1)
     with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
-        write_entry_features(EntryFeatures(tuple(entry.entry_id for entry in dictionary), kinds), temporary)
+        EntryFeatures(tuple(entry.entry_id for entry in dictionary), kinds).write(temporary)
         _write_records((records[row] for row in order), released.words, temporary)
         write_dictionary_manifest(dictionary, temporary / _MANIFEST)
     report(f"writing {folder.name}", 1, 1)

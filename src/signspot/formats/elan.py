@@ -6,8 +6,8 @@ Times are EAF times in milliseconds. A linked video may start elsewhere: media t
 ELAN annotation files (EAF 2.7-3.0): read, made new, given tiers, written.
 
     document = read_eaf(Path("L12.eaf"))
-    media = resolve_media(document, Path("L12.eaf"))
-    write_eaf(add_spottings(document, spottings), Path("L12.spot.eaf"))
+    media = document.resolve_media(Path("L12.eaf"))
+    document.add_spottings(spottings).write(Path("L12.spot.eaf"))
 
 A file is changed by editing its XML tree, so whatever is in it, known to us or not, stays: tiers, links to
 vocabularies and lexicons, unaligned slots, comments. Only layout that XML does not keep changes: the file is written
@@ -122,6 +122,51 @@ class ElanDocument:
 
     def tier(self, tier_id: str) -> _ElanTier | None:
         return next((tier for tier in self.tiers if tier.tier_id == tier_id), None)
+
+    def add_glosses(self, glosses: Iterable[tuple[MillisSpan, str]], tier: str) -> ElanDocument:
+        """The document with glosses of the first linked video, none of which overlap, on a new tier without notes."""
+        unit = UNITS_MS[self.time_unit]
+        media = self.media[0] if self.media else ElanMedia("")
+        placed = sorted((media.to_eaf(span), gloss) for span, gloss in glosses)
+        layer = [
+            _NewAnnotation(round(span.start / unit), round(span.stop / unit), gloss, "", ()) for span, gloss in placed
+        ]
+        if any(later.start < earlier.stop for earlier, later in pairwise(layer)):
+            raise InputError(self.where, f"glosses of the tier {tier!r} overlap", "give them tiers of their own")
+        tree = parse_xml(self.xml, self.where, FormatError)
+        tiers = _NewTiers(tier, (), "", "", None)
+        _TierAdder(tree.getroot(), self, tiers).add([layer])
+        return _document_of(tree, self.where, ())
+
+    def add_spottings(self, spottings: Iterable[Spotting], options: TierOptions | None = None) -> ElanDocument:
+        """The document with the spottings on new tiers; what could not be added is in its warnings.
+
+        The times of spottings are media times, so TIME_ORIGIN of the video is subtracted. What lies wholly before the
+        annotated part is left out, what begins before it is cut.
+        """
+        options, odd = options or TierOptions(), Oddities()
+        placed = list(_placed(self, spottings, options, odd))
+        tree = parse_xml(self.xml, self.where, FormatError)
+        link = _chosen_link(self, [one.spotting.type_id for one in placed], options.vocabulary, odd)
+        tiers = _NewTiers(options.tier, _NOTES, "signspot", options.language, link)
+        layers = [[_annotation(one, link, options) for one in layer] for layer in _layers(placed)]
+        _TierAdder(tree.getroot(), self, tiers).add(layers)
+        added = _document_of(tree, self.where, odd.lines())
+        if len(added.xml) > MAX_XML_BYTES:
+            what = f"would grow beyond {readable_size(MAX_XML_BYTES)} with {len(placed):,} spottings"
+            raise FormatError(self.where, what, "ask for fewer words or a higher threshold")
+        return added
+
+    def resolve_media(self, eaf_path: Path) -> tuple[_ResolvedMedia, ...]:
+        """Find every linked medium: by its relative or absolute URL, either in the other's place, or by its name."""
+        folder = eaf_path.absolute().parent
+        return tuple(
+            _ResolvedMedia(one, _find(one.url.strip(), one.relative_url.strip(), folder)) for one in self.media
+        )
+
+    def write(self, path: Path, *, overwrite: bool = False) -> None:
+        with atomic_output(path, overwrite=overwrite) as temporary:
+            temporary.write_bytes(self.xml)
 
 
 def _document_of(tree: etree._ElementTree, where: str | Path, warnings: tuple[str, ...] = ()) -> ElanDocument:
@@ -371,14 +416,6 @@ class _ResolvedMedia:
     path: Path | None
 
 
-def resolve_media(document: ElanDocument, eaf_path: Path) -> tuple[_ResolvedMedia, ...]:
-    """Find every linked medium: by its relative URL, its absolute URL, either in the other's place, or by its name."""
-    folder = eaf_path.absolute().parent
-    return tuple(
-        _ResolvedMedia(one, _find(one.url.strip(), one.relative_url.strip(), folder)) for one in document.media
-    )
-
-
 def _find(url: str, relative_url: str, folder: Path) -> Path | None:
     names = dict.fromkeys(link.replace("\\", "/").rpartition("/")[2] for link in (relative_url, url))
     beside = (spelling for name in names for spelling in _spellings(name))
@@ -444,11 +481,6 @@ def read_eaf(path: Path) -> ElanDocument:
     return _document_of(parse_xml(read_whole(path, MAX_XML_BYTES), path, FormatError), path)
 
 
-def write_eaf(document: ElanDocument, path: Path, *, overwrite: bool = False) -> None:
-    with atomic_output(path, overwrite=overwrite) as temporary:
-        temporary.write_bytes(document.xml)
-
-
 def new_eaf(video: Path, eaf_path: Path, *, date: datetime) -> ElanDocument:
     """An empty EAF 3.0 document that links `video`, to be written at `eaf_path`; for landmarks, the video beside them.
 
@@ -511,42 +543,6 @@ class _Placed:
     spotting: Spotting
     start: int
     stop: int
-
-
-def add_spottings(
-    document: ElanDocument, spottings: Iterable[Spotting], options: TierOptions | None = None
-) -> ElanDocument:
-    """The document with the spottings on new tiers; what could not be added is in its warnings.
-
-    The times of spottings are media times, so TIME_ORIGIN of the video is subtracted. What lies wholly before the
-    annotated part is left out, what begins before it is cut.
-    """
-    options, odd = options or TierOptions(), Oddities()
-    placed = list(_placed(document, spottings, options, odd))
-    tree = parse_xml(document.xml, document.where, FormatError)
-    link = _chosen_link(document, [one.spotting.type_id for one in placed], options.vocabulary, odd)
-    tiers = _NewTiers(options.tier, _NOTES, "signspot", options.language, link)
-    layers = [[_annotation(one, link, options) for one in layer] for layer in _layers(placed)]
-    _TierAdder(tree.getroot(), document, tiers).add(layers)
-    added = _document_of(tree, document.where, odd.lines())
-    if len(added.xml) > MAX_XML_BYTES:
-        what = f"would grow beyond {readable_size(MAX_XML_BYTES)} with {len(placed):,} spottings"
-        raise FormatError(document.where, what, "ask for fewer words or a higher threshold")
-    return added
-
-
-def add_glosses(document: ElanDocument, glosses: Iterable[tuple[MillisSpan, str]], tier: str) -> ElanDocument:
-    """The document with glosses of the first linked video, none of which overlap, on a new tier without notes."""
-    unit = UNITS_MS[document.time_unit]
-    media = document.media[0] if document.media else ElanMedia("")
-    placed = sorted((media.to_eaf(span), gloss) for span, gloss in glosses)
-    layer = [_NewAnnotation(round(span.start / unit), round(span.stop / unit), gloss, "", ()) for span, gloss in placed]
-    if any(later.start < earlier.stop for earlier, later in pairwise(layer)):
-        raise InputError(document.where, f"glosses of the tier {tier!r} overlap", "give them tiers of their own")
-    tree = parse_xml(document.xml, document.where, FormatError)
-    tiers = _NewTiers(tier, (), "", "", None)
-    _TierAdder(tree.getroot(), document, tiers).add([layer])
-    return _document_of(tree, document.where, ())
 
 
 def _placed(

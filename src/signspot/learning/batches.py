@@ -23,7 +23,7 @@ from signspot.domain.time import Tolerance
 from signspot.domain.tracks import CLIP_LENGTH, Bools, FloatArray, Ints
 from signspot.errors import InputError
 from signspot.interrupts import is_asked
-from signspot.learning.material import Material, Passages, check_material, refuse_not_finite
+from signspot.learning.material import Material, Passages, refuse_not_finite
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -84,7 +84,7 @@ class BatchSource:
     """Minibatches from `material`. Thread-safe; rows of tracks are read when a minibatch needs them."""
 
     def __init__(self, material: Material, options: BatchOptions, seed: int) -> None:
-        check_material(material, "training material")
+        material.check("training material")
         if seed < 0:
             raise InputError(f"seed {seed}", "is negative", "give a whole number from 0")
         self.options, self._material, self._seed = options, material, seed

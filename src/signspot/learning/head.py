@@ -30,7 +30,7 @@ from signspot.learning import runs
 from signspot.learning.batches import BatchOptions, BatchSource, Minibatch
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.losses import Objective, step_generator
-from signspot.learning.material import Material, WordSplit, refuse_other_trunk
+from signspot.learning.material import Material, WordSplit
 from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, Checkpoint, ModelCard, describe, save_checkpoint, state_of
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
@@ -428,7 +428,7 @@ def make_setup(config: EmbeddingConfig, data: TrainingData) -> _TrainingSetup:
     if config.synonyms != "keep" and data.synonyms is None:
         raise InputError(f"synonyms = {config.synonyms}", "no synonyms were given", "name where they come from")
     if data.test is not None:
-        refuse_other_trunk(data.train, data.test, "test set")
+        data.train.refuse_other_trunk(data.test, "test set")
     words = None if data.split is None else data.split.words
     if data.split is not None and config.training_words == "train":
         words = frozenset(data.split.train)

@@ -25,6 +25,9 @@ from signspot.files.json import write_json
 from signspot.files.tables import read_manifest
 from signspot.text.words import find_words
 
+SynonymKind = Literal["english", "sign"]
+_NONE: Mapping[SynonymKind, Synonyms] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passages:
@@ -56,42 +59,76 @@ class Material:
     entry_word: Ints  # (E,)
     fingerprint: str  # of the trunk that made all vectors
 
+    def check(self, where: str) -> None:
+        """Raise InputError unless all columns fit together; the rows of tracks are not read."""
+        if not len(self.vocabulary):
+            raise InputError(where, "has an empty vocabulary", "use a dictionary with at least one word")
+        if not self.fingerprint:
+            raise InputError(where, "does not say which trunk made its vectors", _MAKE_AGAIN)
+        vectors, words = self.entry_vectors, self.entry_word
+        if vectors.ndim != 2 or not vectors.shape[1] or not len(vectors) == len(words) == len(self.entry_ids):
+            counts = f"{len(self.entry_ids)} dictionary entries, {len(words)} words, vectors of shape {vectors.shape}"
+            raise InputError(where, counts, _MAKE_AGAIN)
+        if not len(vectors):
+            raise InputError(where, "has no dictionary entries", "use a dictionary with at least one clip")
+        _refuse_outside(words, len(self.vocabulary), f"{where}: words of entries")
+        refuse_not_finite(vectors, self.entry_ids, where)
+        dim = vectors.shape[1]
+        for number, track in enumerate(self.tracks):
+            if track.ndim != 2 or track.shape[1] != dim or track.dtype not in (np.float16, np.float32):
+                what = f"track {number} has {track.dtype} rows of shape {track.shape[1:]}, the entries vectors of {dim}"
+                raise InputError(where, what, f"vectors of one trunk belong together: {_MAKE_AGAIN}")
+        _check_passages(self.passages, len(self.tracks), len(self.vocabulary), where)
+
+    def label_counts(self, min_confidence: float = 0.5) -> dict[Word, int]:
+        """How many passages each word labels with at least this confidence; words that label none are not there."""
+        passages = self.passages
+        labels = passages.label[passages.confidence >= np.float32(min_confidence)]
+        numbers, counts = np.unique(labels, return_counts=True)
+        words = self.vocabulary.words
+        return {words[number]: int(count) for number, count in zip(numbers, counts, strict=True)}
+
+    def refuse_other_trunk(self, other: Material, where: str) -> None:
+        """Raise InputError unless both hold vectors of the same trunk over the same words."""
+        if self.fingerprint != other.fingerprint:
+            what = f"its vectors come from the trunk {other.fingerprint[:12]}, not {self.fingerprint[:12]}"
+            raise InputError(where, what, "vectors of different trunks cannot be compared: make both with one model")
+        if self.vocabulary.words != other.vocabulary.words:
+            raise InputError(where, "its vocabulary is another one", "make both with one dictionary")
+
+    def write(self, folder: Path, *, synonyms: Mapping[SynonymKind, Synonyms] = _NONE, overwrite: bool = False) -> None:
+        """Write material as a folder, whole or not at all; rows that hold what is no number are refused."""
+        self.check(str(folder))
+        lengths = np.array([len(track) for track in self.tracks], np.int64)
+        arrays: dict[str, npt.NDArray[Any]] = {
+            _LENGTHS: lengths,
+            "entry_vectors.npy": self.entry_vectors.astype(np.float32, copy=False),
+            "entry_word.npy": self.entry_word,
+            **{f"passage_{name}.npy": getattr(self.passages, name) for name in _PASSAGE_COLUMNS},
+        }
+        with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
+            _write_rows(temporary / _ROWS, self.tracks, (int(lengths.sum()), self.entry_vectors.shape[1]))
+            for name, array in arrays.items():
+                with atomic_output(temporary / name) as file, file.open("xb") as stream:
+                    np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
+            content = {
+                "format": _FORMAT,
+                "version": 1,
+                "fingerprint": self.fingerprint,
+                "files": {name: file_sha256(temporary / name) for name in _ARRAYS},
+                "vocabulary": list(self.vocabulary),
+                "entries": list(self.entry_ids),
+                "passages": list(self.passages.names),
+            }
+            write_json(content, temporary / _MANIFEST)
+            for kind, pairs in synonyms.items():
+                _write_synonyms(pairs, temporary, kind)
+
 
 # Refuse material that nothing could be learned from: columns that do not fit, NaN, other trunks.
 
 _MAKE_AGAIN = "make the material again"
 _FRAMES = 1 << 40  # beyond it lies damage
-
-
-def check_material(material: Material, where: str) -> None:
-    """Raise InputError unless all columns fit together; the rows of tracks are not read."""
-    if not len(material.vocabulary):
-        raise InputError(where, "has an empty vocabulary", "use a dictionary with at least one word")
-    if not material.fingerprint:
-        raise InputError(where, "does not say which trunk made its vectors", _MAKE_AGAIN)
-    vectors, words = material.entry_vectors, material.entry_word
-    if vectors.ndim != 2 or not vectors.shape[1] or not len(vectors) == len(words) == len(material.entry_ids):
-        counts = f"{len(material.entry_ids)} dictionary entries, {len(words)} words, vectors of shape {vectors.shape}"
-        raise InputError(where, counts, _MAKE_AGAIN)
-    if not len(vectors):
-        raise InputError(where, "has no dictionary entries", "use a dictionary with at least one clip")
-    _refuse_outside(words, len(material.vocabulary), f"{where}: words of entries")
-    refuse_not_finite(vectors, material.entry_ids, where)
-    dim = vectors.shape[1]
-    for number, track in enumerate(material.tracks):
-        if track.ndim != 2 or track.shape[1] != dim or track.dtype not in (np.float16, np.float32):
-            what = f"track {number} has {track.dtype} rows of shape {track.shape[1:]}, the entries vectors of {dim}"
-            raise InputError(where, what, f"vectors of one trunk belong together: {_MAKE_AGAIN}")
-    _check_passages(material.passages, len(material.tracks), len(material.vocabulary), where)
-
-
-def refuse_other_trunk(material: Material, other: Material, where: str) -> None:
-    """Raise InputError unless both hold vectors of the same trunk over the same words."""
-    if material.fingerprint != other.fingerprint:
-        what = f"its vectors come from the trunk {other.fingerprint[:12]}, not {material.fingerprint[:12]}"
-        raise InputError(where, what, "vectors of different trunks cannot be compared: make both with one model")
-    if material.vocabulary.words != other.vocabulary.words:
-        raise InputError(where, "its vocabulary is another one", "make both with one dictionary")
 
 
 def refuse_not_finite(vectors: FloatArray, names: tuple[str, ...], where: str) -> None:
@@ -134,7 +171,6 @@ def _refuse_outside(numbers: Ints, limit: int, where: str) -> None:
 #
 # Rows are mapped into memory, not read: a folder may be larger than memory.
 
-SynonymKind = Literal["english", "sign"]
 _MANIFEST = "material.json"
 _FORMAT, _SYNONYMS_FORMAT = "signspot-material", "signspot-synonyms"
 _ROWS, _LENGTHS = "rows.npy", "track_lengths.npy"
@@ -142,7 +178,6 @@ _MAPPED = (_ROWS, "entry_vectors.npy")
 _PASSAGE_COLUMNS = ("track", "start", "stop", "label", "label_frame", "confidence", "word_offsets", "words")
 _ARRAYS = (_ROWS, _LENGTHS, "entry_vectors.npy", "entry_word.npy", *(f"passage_{n}.npy" for n in _PASSAGE_COLUMNS))
 _SYNONYM_FILES: Mapping[SynonymKind, str] = {"english": "synonyms-english.json", "sign": "synonyms-sign.json"}
-_NONE: Mapping[SynonymKind, Synonyms] = MappingProxyType({})
 _OWN_FILES = frozenset((_MANIFEST, *_ARRAYS, *_SYNONYM_FILES.values()))
 _ROWS_AT_ONCE = 4096
 
@@ -150,37 +185,6 @@ _ROWS_AT_ONCE = 4096
 def refuse_material_folder(folder: Path, *, overwrite: bool = False) -> None:
     """Raise if material cannot be written there, before hours are spent on making it."""
     refuse_folder(folder, _OWN_FILES, overwrite=overwrite)
-
-
-def write_material(
-    material: Material, folder: Path, *, synonyms: Mapping[SynonymKind, Synonyms] = _NONE, overwrite: bool = False
-) -> None:
-    """Write material as a folder, whole or not at all; rows that hold what is no number are refused."""
-    check_material(material, str(folder))
-    lengths = np.array([len(track) for track in material.tracks], np.int64)
-    arrays: dict[str, npt.NDArray[Any]] = {
-        _LENGTHS: lengths,
-        "entry_vectors.npy": material.entry_vectors.astype(np.float32, copy=False),
-        "entry_word.npy": material.entry_word,
-        **{f"passage_{name}.npy": getattr(material.passages, name) for name in _PASSAGE_COLUMNS},
-    }
-    with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
-        _write_rows(temporary / _ROWS, material.tracks, (int(lengths.sum()), material.entry_vectors.shape[1]))
-        for name, array in arrays.items():
-            with atomic_output(temporary / name) as file, file.open("xb") as stream:
-                np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
-        content = {
-            "format": _FORMAT,
-            "version": 1,
-            "fingerprint": material.fingerprint,
-            "files": {name: file_sha256(temporary / name) for name in _ARRAYS},
-            "vocabulary": list(material.vocabulary),
-            "entries": list(material.entry_ids),
-            "passages": list(material.passages.names),
-        }
-        write_json(content, temporary / _MANIFEST)
-        for kind, pairs in synonyms.items():
-            _write_synonyms(pairs, temporary, kind)
 
 
 def refuse_missing(folder: Path) -> None:
@@ -221,7 +225,7 @@ def read_material(folder: Path, *, verify: bool = True) -> Material:
         entry_word=arrays["entry_word.npy"],
         fingerprint=str(content.get("fingerprint") or ""),
     )
-    check_material(material, str(folder))
+    material.check(str(folder))
     return material
 
 
@@ -321,6 +325,38 @@ class Footage:
     subtitles: Sequence[Subtitle]
     annotations: Sequence[Annotation]
 
+    def labelled_passages(
+        self, vocabulary: Vocabulary, options: PassageOptions
+    ) -> tuple[tuple[LabelledPassage, ...], Counter[str]]:
+        """Every (subtitle, annotation) pair of a video that can be learned from, in the order of the annotations.
+
+        Also how many annotations label no passage, by reason.
+        """
+        longer = [cue for cue in self.subtitles if cue.span_ms.duration > options.min_subtitle_ms]
+        starts, stops = (np.array([getattr(cue.span_ms, end) for cue in longer]) for end in ("start", "stop"))
+        mentions: dict[int, tuple[Word, ...]] = {}
+        left_out: Counter[str] = Counter()
+        found: list[LabelledPassage] = []
+        for annotation in self.annotations:
+            time_ms = self.axis.time_of(annotation.frame)
+            is_near = (starts - options.padding_ms <= time_ms) & (time_ms < stops + options.padding_ms)
+            near = [int(number) for number in np.flatnonzero(is_near)]
+            for number in near:
+                if number not in mentions:
+                    words = find_words(longer[number].text, vocabulary, options.language)
+                    mentions[number] = tuple(mention.word for mention in words)
+            chosen = [number for number in near if annotation.word in mentions[number]]
+            chosen = chosen or [number for number in near if starts[number] <= time_ms < stops[number]]
+            if annotation.word not in vocabulary:
+                left_out["the dictionary has no entry for the word"] += 1
+            elif not near:
+                left_out[f"no subtitle of over {options.min_subtitle_ms / 1000:g} s is near"] += 1
+            elif not chosen:
+                left_out["it lies between subtitles that do not mention its word"] += 1
+            else:
+                found += (_passage(self, longer[number], annotation, mentions[number], options) for number in chosen)
+        return tuple(found), left_out
+
 
 @dataclass(frozen=True, slots=True)
 class LabelledPassage:
@@ -330,39 +366,6 @@ class LabelledPassage:
     span: FrameSpan
     annotation: Annotation
     words: tuple[Word, ...]  # in the order of their mentions, repeats included, the label's among them
-
-
-def labelled_passages(
-    footage: Footage, vocabulary: Vocabulary, options: PassageOptions
-) -> tuple[tuple[LabelledPassage, ...], Counter[str]]:
-    """Every (subtitle, annotation) pair of a video that can be learned from, in the order of the annotations.
-
-    Also how many annotations label no passage, by reason.
-    """
-    longer = [cue for cue in footage.subtitles if cue.span_ms.duration > options.min_subtitle_ms]
-    starts, stops = (np.array([getattr(cue.span_ms, end) for cue in longer]) for end in ("start", "stop"))
-    mentions: dict[int, tuple[Word, ...]] = {}
-    left_out: Counter[str] = Counter()
-    found: list[LabelledPassage] = []
-    for annotation in footage.annotations:
-        time_ms = footage.axis.time_of(annotation.frame)
-        is_near = (starts - options.padding_ms <= time_ms) & (time_ms < stops + options.padding_ms)
-        near = [int(number) for number in np.flatnonzero(is_near)]
-        for number in near:
-            if number not in mentions:
-                words = find_words(longer[number].text, vocabulary, options.language)
-                mentions[number] = tuple(mention.word for mention in words)
-        chosen = [number for number in near if annotation.word in mentions[number]]
-        chosen = chosen or [number for number in near if starts[number] <= time_ms < stops[number]]
-        if annotation.word not in vocabulary:
-            left_out["the dictionary has no entry for the word"] += 1
-        elif not near:
-            left_out[f"no subtitle of over {options.min_subtitle_ms / 1000:g} s is near"] += 1
-        elif not chosen:
-            left_out["it lies between subtitles that do not mention its word"] += 1
-        else:
-            found += (_passage(footage, longer[number], annotation, mentions[number], options) for number in chosen)
-    return tuple(found), left_out
 
 
 def _passage(
@@ -439,14 +442,9 @@ class WordSplit:
         """All of them: what is trained when the test words may be seen."""
         return frozenset((*self.train, *self.test))
 
-
-def label_counts(material: Material, min_confidence: float = 0.5) -> dict[Word, int]:
-    """How many passages each word labels with at least this confidence; words that label none are not there."""
-    passages = material.passages
-    labels = passages.label[passages.confidence >= np.float32(min_confidence)]
-    numbers, counts = np.unique(labels, return_counts=True)
-    words = material.vocabulary.words
-    return {words[number]: int(count) for number, count in zip(numbers, counts, strict=True)}
+    def write(self, path: Path, *, overwrite: bool = False) -> None:
+        content = {"format": _SPLIT_FORMAT, "version": 1, "seed": self.seed, "drawn": self.drawn}
+        write_json(content | {"train": list(self.train), "test": list(self.test)}, path, overwrite=overwrite)
 
 
 def draw_split(counts: Mapping[Word, int], n_test: int, seed: int) -> WordSplit:
@@ -461,11 +459,6 @@ def draw_split(counts: Mapping[Word, int], n_test: int, seed: int) -> WordSplit:
     test = tuple(words[number] for number in drawn)
     how = f"one word from each of {n_test} strata of {len(counts)} words ordered by their number of labels"
     return WordSplit(tuple(sorted(set(words) - set(test))), test, seed, how)
-
-
-def write_split(split: WordSplit, path: Path, *, overwrite: bool = False) -> None:
-    content = {"format": _SPLIT_FORMAT, "version": 1, "seed": split.seed, "drawn": split.drawn}
-    write_json(content | {"train": list(split.train), "test": list(split.test)}, path, overwrite=overwrite)
 
 
 def read_split(path: Path) -> WordSplit:

@@ -119,17 +119,16 @@ class RunFolder:
         except OSError as error:
             raise explained(error, self.path) from error
 
+    def read_results(self) -> dict[str, object] | None:
+        if not self.results.is_file():
+            return None
+        results = read_json(self.results)
+        if not isinstance(results, dict):
+            raise InputError(self.results, "holds no results of a run", "train again with --overwrite")
+        return results
+
 
 FINISHED_BEFORE = "this run had finished: there is nothing left to train"
-
-
-def results_of(run: RunFolder) -> dict[str, object] | None:
-    if not run.results.is_file():
-        return None
-    results = read_json(run.results)
-    if not isinstance(results, dict):
-        raise InputError(run.results, "holds no results of a run", "train again with --overwrite")
-    return results
 
 
 def _environment() -> dict[str, object]:

@@ -51,7 +51,7 @@ from signspot.models.checkpoints import (
 )
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.i3d import InceptionTrunk, TrunkOutput, copied_to_domains, reinitialise_batch_norm
-from signspot.models.landmarks import HAND_POINTS, Part, body_of, in_body_coordinates, mirrored
+from signspot.models.landmarks import HAND_POINTS, Part, body_of, mirrored
 
 # Minibatches of clips for the trunk: an equal share of each source, and every clip as often as the others.
 #
@@ -750,7 +750,7 @@ class _PoseRegressor(nn.Module):
 
 def _pose_target(landmarks: Tensor) -> tuple[Tensor, Tensor]:
     """Where the points of bodies (B, 16, 258) are, (B, 16, 67, 2) in shoulder widths, and which were detected."""
-    body = in_body_coordinates(body_of(landmarks))
+    body = body_of(landmarks).in_body_coordinates()
     pose = Part(body.pose.points[..., :_UPPER_BODY_POINTS, :], body.pose.found)
     parts = (pose, body.left, body.right)
     places = torch.cat([part.points[..., :2] for part in parts], dim=-2)

@@ -74,6 +74,19 @@ class Checkpoint:
         prefix = f"{name}."
         return {key.removeprefix(prefix): value for key, value in self.weights.items() if key.startswith(prefix)}
 
+    def networks(self) -> tuple[Trunk, Head | None]:
+        """The trunk and, if there is one, the head, with their weights; ValueError if card and weights do not fit."""
+        names = [name for name in TRUNKS if self.part(name)]
+        if not names:
+            raise ValueError("there is no trunk, only a head")
+        trunk = build_trunk(names[0], self.card.config)
+        trunk.load_state_dict(self.part(names[0]))
+        if not self.part(HEAD):
+            return trunk, None
+        head = build_head(self.card.config)
+        head.load_state_dict(self.part(HEAD))
+        return trunk, head
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
@@ -166,20 +179,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
     if set(card.architecture.split("+")) <= set(PARTS):
         _refuse_misfits(path, weights, _expected(path, card.architecture.split("+"), card.config))
     return Checkpoint(card, weights)
-
-
-def networks_of(checkpoint: Checkpoint) -> tuple[Trunk, Head | None]:
-    """The trunk and, if there is one, the head, with their weights; ValueError if card and weights do not fit."""
-    names = [name for name in TRUNKS if checkpoint.part(name)]
-    if not names:
-        raise ValueError("there is no trunk, only a head")
-    trunk = build_trunk(names[0], checkpoint.card.config)
-    trunk.load_state_dict(checkpoint.part(names[0]))
-    if not checkpoint.part(HEAD):
-        return trunk, None
-    head = build_head(checkpoint.card.config)
-    head.load_state_dict(checkpoint.part(HEAD))
-    return trunk, head
 
 
 def import_checkpoint(path: Path, to: Path, options: ImportOptions | None = None) -> ImportReport:

@@ -20,15 +20,7 @@ from signspot.domain.tracks import CLIP_LENGTH, LANDMARK_DIM, FloatArray, FrameS
 from signspot.errors import InputError
 from signspot.media.frames import RELEASED, Normalisation, normalised
 from signspot.models.backends import Backend, Program, TorchBackend, choose_backend
-from signspot.models.checkpoints import (
-    Checkpoint,
-    ModelCard,
-    Setting,
-    Trunk,
-    load_checkpoint,
-    networks_of,
-    weights_sha256,
-)
+from signspot.models.checkpoints import Checkpoint, ModelCard, Setting, Trunk, load_checkpoint, weights_sha256
 from signspot.models.head import Head, unit_rows
 from signspot.models.i3d import InceptionTrunk, folded
 from signspot.models.landmarks import LandmarkEncoder
@@ -195,7 +187,7 @@ def _opened(source: Path | Checkpoint, where: str) -> Iterator[tuple[ModelCard, 
     checkpoint = source if isinstance(source, Checkpoint) else load_checkpoint(source)
     where = where or (checkpoint.card.name if isinstance(source, Checkpoint) else str(source))
     try:
-        yield checkpoint.card, *networks_of(checkpoint), where
+        yield checkpoint.card, *checkpoint.networks(), where
     except (ValueError, TypeError, RuntimeError) as error:  # RuntimeError: torch, for tensors that do not fit
         what = f"the weights and the model card do not fit together ({str(error).splitlines()[0]})"
         raise InputError(where, what, "get the file again, or import it again") from error

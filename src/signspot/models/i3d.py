@@ -71,6 +71,17 @@ class ConvUnit(nn.Module):
         bn = self.bn[domain] if isinstance(self.bn, nn.ModuleList) else self.bn
         return F.relu(bn(convolved), inplace=True)
 
+    def folded_weights(self, domain: int = 0) -> Folded:
+        """The weights of a unit with its batch norm, computed in double precision."""
+        bn = self.bn[domain] if isinstance(self.bn, nn.ModuleList) else self.bn
+        if not isinstance(bn, nn.BatchNorm3d) or bn.running_mean is None or bn.running_var is None:
+            raise ValueError("only a batch norm with running averages can be folded")
+        with torch.no_grad():
+            factor = bn.weight.double() / (bn.running_var.double() + bn.eps).sqrt()
+            weight = self.conv3d.weight.double() * factor[:, None, None, None, None]
+            bias = bn.bias.double() - bn.running_mean.double() * factor
+            return Folded(weight.float(), bias.float())
+
 
 class MaxPool(nn.Module):
     """The maximum under a kernel; padding never wins."""
@@ -373,7 +384,7 @@ class FoldedUnit(nn.Module):
 
     def __init__(self, unit: ConvUnit, domain: int) -> None:
         super().__init__()
-        weight, bias = folded_weights(unit, domain)
+        weight, bias = unit.folded_weights(domain)
         self.weight, self.bias = nn.Parameter(weight, requires_grad=False), nn.Parameter(bias, requires_grad=False)
         self.kernel, self.stride = tuple(unit.conv3d.kernel_size), tuple(unit.conv3d.stride)
 
@@ -396,15 +407,3 @@ def folded(network: Network, domain: int = 0) -> Network:
             if isinstance(child, ConvUnit):
                 setattr(module, name, FoldedUnit(child, domain))
     return copied
-
-
-def folded_weights(unit: ConvUnit, domain: int = 0) -> Folded:
-    """The weights of a unit with its batch norm, computed in double precision."""
-    bn = unit.bn[domain] if isinstance(unit.bn, nn.ModuleList) else unit.bn
-    if not isinstance(bn, nn.BatchNorm3d) or bn.running_mean is None or bn.running_var is None:
-        raise ValueError("only a batch norm with running averages can be folded")
-    with torch.no_grad():
-        factor = bn.weight.double() / (bn.running_var.double() + bn.eps).sqrt()
-        weight = unit.conv3d.weight.double() * factor[:, None, None, None, None]
-        bias = bn.bias.double() - bn.running_mean.double() * factor
-        return Folded(weight.float(), bias.float())

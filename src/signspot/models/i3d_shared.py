@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from signspot.domain.tracks import CLIP_LENGTH, FloatArray, Pixels
 from signspot.models.embedders import VideoEmbedder
-from signspot.models.i3d import I3D, ConvUnit, Folded, InceptionTrunk, MaxPool, folded_weights, same_padding
+from signspot.models.i3d import I3D, ConvUnit, Folded, InceptionTrunk, MaxPool, same_padding
 
 _SHARED_STRIDES = (1, 2)
 
@@ -415,7 +415,7 @@ def _folded_unit(parent: nn.Module, name: str) -> Folded:
     unit = parent.get_submodule(name)
     if not isinstance(unit, ConvUnit):
         raise ValueError(f"{name} is not the unit of an I3D")
-    return folded_weights(unit)
+    return unit.folded_weights()
 
 
 def _frozen(*tensors: Tensor) -> nn.ParameterList:

@@ -85,6 +85,24 @@ class Body:
     left: Part  # 21 x 3
     right: Part  # 21 x 3
 
+    def in_body_coordinates(self) -> Body:
+        """Windows (B, T, ...) in shoulder widths from between the shoulders, limited to 10.
+
+        Centre and width are averages over the frames of a window in which the body was found, so that a shaking
+        detector does not shake the hands. Without a body in the whole window the hands stand in: their mean and their
+        spread. Moving the signer in the picture or scaling it changes nothing. z is only scaled; visibility is kept.
+        """
+        centre, scale = _body_frame(self)
+
+        def placed(part: Part) -> Part:
+            plane = (part.points[..., :2] - centre[:, None, None]) / scale[:, None, None, None]
+            depth = part.points[..., 2:3] / scale[:, None, None, None]
+            place = torch.cat([plane, depth], dim=-1).clamp(-_FARTHEST, _FARTHEST)
+            points = torch.cat([place, part.points[..., 3:]], dim=-1)
+            return Part(torch.where(part.found[..., None, None], points, 0.0), part.found)
+
+        return Body(placed(self.pose), placed(self.left), placed(self.right))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BridgedPart:
@@ -119,25 +137,6 @@ def mirrored(frames: Tensor) -> Tensor:
         x = torch.where(part.found[..., None, None], 1 - part.points[..., :1], 0.0)
         parts.append(torch.cat([x, part.points[..., 1:]], dim=-1).flatten(-2))
     return torch.cat(parts, dim=-1).to(frames.dtype)
-
-
-def in_body_coordinates(body: Body) -> Body:
-    """Windows (B, T, ...) in shoulder widths from between the shoulders, limited to 10.
-
-    Centre and width are averages over the frames of a window in which the body was found, so that a shaking detector
-    does not shake the hands. Without a body in the whole window the hands stand in: their mean and their spread.
-    Moving the signer in the picture or scaling the picture changes nothing. z is only scaled; visibility is kept.
-    """
-    centre, scale = _body_frame(body)
-
-    def placed(part: Part) -> Part:
-        plane = (part.points[..., :2] - centre[:, None, None]) / scale[:, None, None, None]
-        depth = part.points[..., 2:3] / scale[:, None, None, None]
-        place = torch.cat([plane, depth], dim=-1).clamp(-_FARTHEST, _FARTHEST)
-        points = torch.cat([place, part.points[..., 3:]], dim=-1)
-        return Part(torch.where(part.found[..., None, None], points, 0.0), part.found)
-
-    return Body(placed(body.pose), placed(body.left), placed(body.right))
 
 
 def _bridged(part: Part) -> _BridgedPart:
@@ -431,7 +430,7 @@ class LandmarkEncoder(nn.Module):
         if points.shape[1:] != (self.config.frames, LANDMARK_DIM):
             expected = f"(B, {self.config.frames}, {LANDMARK_DIM})"
             raise ValueError(f"landmarks of shape {tuple(points.shape)} instead of {expected}")
-        body = in_body_coordinates(body_of(points))
+        body = body_of(points).in_body_coordinates()
         numbers = _frame_numbers(body)
         described = [
             torch.where(body.pose.found[..., None], self.body(numbers.body), 0.0),

@@ -88,6 +88,20 @@ class TimedAnnotation:
         if not 0 <= self.confidence <= 1:
             raise ValueError(f"confidence {self.confidence} is not between 0 and 1")
 
+    def placed(self, axis: TimeAxis) -> Annotation:
+        """Put an annotation on the frame of its video that is shown at its time."""
+        where = self.video_id
+        if self.frame is not None:
+            frame, is_inside = self.frame, self.frame < len(axis)
+        else:
+            time_ms = self.time_ms or 0
+            is_inside = bool(len(axis)) and time_ms <= axis.time_of(len(axis) - 1) + FRAME_MS
+            frame = axis.nearest_frame(time_ms) if is_inside else 0
+        if not is_inside:
+            what = f"the annotation of {self.word!r} lies after the end of the video"
+            raise FormatError(where, what, "correct the annotation, or get the whole video")
+        return Annotation(where, self.word, frame, self.confidence, self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class CorpusSource:
@@ -97,20 +111,14 @@ class CorpusSource:
     annotations: tuple[TimedAnnotation, ...] = ()
     problems: tuple[Notice, ...] = field(default=())
 
-
-def placed(annotation: TimedAnnotation, axis: TimeAxis) -> Annotation:
-    """Put an annotation on the frame of its video that is shown at its time."""
-    where = annotation.video_id
-    if annotation.frame is not None:
-        frame, is_inside = annotation.frame, annotation.frame < len(axis)
-    else:
-        time_ms = annotation.time_ms or 0
-        is_inside = bool(len(axis)) and time_ms <= axis.time_of(len(axis) - 1) + FRAME_MS
-        frame = axis.nearest_frame(time_ms) if is_inside else 0
-    if not is_inside:
-        what = f"the annotation of {annotation.word!r} lies after the end of the video"
-        raise FormatError(where, what, "correct the annotation, or get the whole video")
-    return Annotation(where, annotation.word, frame, annotation.confidence, annotation.source)
+    def write_manifest(self, path: Path, *, overwrite: bool = False) -> None:
+        content = {
+            "format": _FORMAT,
+            "version": 1,
+            "episodes": [_episode_fields(episode, path) for episode in self.episodes],
+            "annotations": [_annotation_fields(annotation) for annotation in self.annotations],
+        }
+        write_json(content, path, overwrite=overwrite)
 
 
 def read_corpus(path: Path, *, may_be_empty: bool = False) -> CorpusSource:
@@ -158,16 +166,6 @@ def read_sources(sources: Sequence[Path], notify: Notify = unheard) -> tuple[Epi
     if not episodes:
         raise FormatError(", ".join(map(str, sources)), "no usable video in any of these folders", "put videos there")
     return tuple(episodes)
-
-
-def write_corpus_manifest(corpus: CorpusSource, path: Path, *, overwrite: bool = False) -> None:
-    content = {
-        "format": _FORMAT,
-        "version": 1,
-        "episodes": [_episode_fields(episode, path) for episode in corpus.episodes],
-        "annotations": [_annotation_fields(annotation) for annotation in corpus.annotations],
-    }
-    write_json(content, path, overwrite=overwrite)
 
 
 _Item = Episode | Notice

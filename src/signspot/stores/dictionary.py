@@ -384,15 +384,14 @@ class EntryFeatures:
         vector: FloatArray = features.vectors[row]
         return vector
 
-
-def write_entry_features(features: EntryFeatures, folder: Path, *, overwrite: bool = False) -> None:
-    """Write features.safetensors into the folder of a dictionary, the same bytes for the same features."""
-    path = folder / FEATURES_FILE
-    arrays: Arrays = {}
-    for kind, each in features.kinds.items():
-        arrays |= {kind: each.vectors, kind + _PRESENT: each.present}
-    unchecked = {"made_by": {kind: each.made_by for kind, each in features.kinds.items()}}
-    write_arrays(arrays, features.entry_ids, path, _FEATURES, unchecked=unchecked, overwrite=overwrite)
+    def write(self, folder: Path, *, overwrite: bool = False) -> None:
+        """Write features.safetensors into the folder of a dictionary, the same bytes for the same features."""
+        path = folder / FEATURES_FILE
+        arrays: Arrays = {}
+        for kind, each in self.kinds.items():
+            arrays |= {kind: each.vectors, kind + _PRESENT: each.present}
+        unchecked = {"made_by": {kind: each.made_by for kind, each in self.kinds.items()}}
+        write_arrays(arrays, self.entry_ids, path, _FEATURES, unchecked=unchecked, overwrite=overwrite)
 
 
 def read_entry_features(folder: Path) -> EntryFeatures:

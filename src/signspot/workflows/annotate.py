@@ -75,6 +75,28 @@ class Annotated:
     def unexplained(self) -> tuple[Mention, ...]:
         return tuple(mention for mention in self.mentions if mention.spotting is None)
 
+    def record(self, known: KnownWords | None = None) -> dict[str, object]:
+        """For scripts: what `answer_record` says of the answer, and which mentions were explained."""
+        return answer_record(self.answer) | {
+            "mentions": len(self.mentions),
+            "explained": self.n_explained,
+            "unexplained": [
+                {
+                    "word": mention.word,
+                    "subtitle_start_ms": mention.subtitle.span_ms.start,
+                    "subtitle_stop_ms": mention.subtitle.span_ms.stop,
+                    "subtitle": mention.subtitle.text,
+                    "likely_ms": None if mention.likely is None else mention.likely.time_ms,
+                    "likely_cosine": None if mention.likely is None else mention.likely.cosine,
+                }
+                for mention in self.unexplained
+            ],
+            "not_in_dictionary": [{"word": word, "mentions": n} for word, n in self.unlisted.items()],
+            "lag_ms": self.lag.lag_ms,
+            "drift": self.lag.drift,
+            "known_words": None if known is None else dataclasses.asdict(known) | {"accuracy": known.accuracy},
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class KnownWords:
@@ -91,29 +113,6 @@ class KnownWords:
     @property
     def accuracy(self) -> float | None:
         return self.n_localised / self.n if self.n else None
-
-
-def annotated_record(annotated: Annotated, known: KnownWords | None = None) -> dict[str, object]:
-    """For scripts: what `answer_record` says of the answer, and which mentions were explained."""
-    return answer_record(annotated.answer) | {
-        "mentions": len(annotated.mentions),
-        "explained": annotated.n_explained,
-        "unexplained": [
-            {
-                "word": mention.word,
-                "subtitle_start_ms": mention.subtitle.span_ms.start,
-                "subtitle_stop_ms": mention.subtitle.span_ms.stop,
-                "subtitle": mention.subtitle.text,
-                "likely_ms": None if mention.likely is None else mention.likely.time_ms,
-                "likely_cosine": None if mention.likely is None else mention.likely.cosine,
-            }
-            for mention in annotated.unexplained
-        ],
-        "not_in_dictionary": [{"word": word, "mentions": n} for word, n in annotated.unlisted.items()],
-        "lag_ms": annotated.lag.lag_ms,
-        "drift": annotated.lag.drift,
-        "known_words": None if known is None else dataclasses.asdict(known) | {"accuracy": known.accuracy},
-    }
 
 
 def annotate(

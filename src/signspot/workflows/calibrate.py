@@ -18,7 +18,7 @@ from signspot.domain.recordings import Annotation, Episode, Subtitle
 from signspot.domain.time import FRAME_MS
 from signspot.domain.tracks import Bools, EmbeddingTrack, EntryVectors, FloatArray, Floats, Ints, SimilarityTrack
 from signspot.embedding.model import Model
-from signspot.embedding.zoo import ModelChoice, kept_at, open_model, shipped_calibration
+from signspot.embedding.zoo import ModelChoice, kept_at, shipped_calibration
 from signspot.errors import InputError, Notice
 from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, Reliability, fit_presence, reliability
 from signspot.evaluation.localisation import claimed, is_near
@@ -28,7 +28,7 @@ from signspot.spotting.peaks import limited_to
 from signspot.spotting.presence import LOWEST, Cohort, Rivals, candidates_of, evidence_of, standing
 from signspot.spotting.search import Mentions, Query, around, compare, windows_inside
 from signspot.stores.calibration import write_calibration
-from signspot.stores.corpus import CorpusSource, placed, read_corpus
+from signspot.stores.corpus import CorpusSource, read_corpus
 from signspot.stores.dictionary import read_dictionary
 from signspot.text.subtitles import read_subtitles
 from signspot.workflows.spot import SpotOptions, mentions_of, prepare
@@ -79,6 +79,15 @@ class Examples:
     def of_groups(self, chosen: Bools) -> Examples:
         rows = chosen[self.group]
         return Examples(self.evidence[rows], self.right[rows], self.group[rows], np.where(chosen, self.word_hours, 0))
+
+    def lowest(self) -> float:
+        """Below the cosine of every sign that was found: what lies there need not be judged."""
+        return max(LOWEST, float(self.evidence[self.right, 0].min(initial=1.0)) - _BELOW)
+
+    def fit(self, method: Method) -> PresenceFit:
+        hours = float(self.word_hours.sum())
+        is_isotonic = method == "isotonic" or (method == "auto" and self.right.sum() >= _ENOUGH_TO_POOL)
+        return fit_presence(self.evidence, self.right, hours, isotonic=is_isotonic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -182,7 +191,7 @@ def calibrate_file(request: CalibrateRequest, environment: Mapping[str, str]) ->
         *(episode.video for episode in read_corpus(request.corpus).episodes),
         *(entry.video for entry in read_dictionary(request.dictionary).dictionary),
     ]
-    opened = open_model(request.model, recordings, request.options.reading)
+    opened = request.model.open(recordings, request.options.reading)
     request = replace(request, options=replace(request.options, reading=opened.reading))
     path = request.out
     if path is None:
@@ -226,12 +235,12 @@ def _fitted(
     calibration = Calibration(
         model=model.name,
         fingerprint=model.fingerprint,
-        plain=fit_of(plain, request.method),
-        read=None if read is None else fit_of(read, request.method),
+        plain=plain.fit(request.method),
+        read=None if read is None else read.fit(request.method),
         cohort=cohort.vectors,
         cohort_words=cohort.words,
         fitted_on=f"{len(videos)} videos, {len(query.words)} words, {int(plain.right.sum())} signs found",
-        lowest=lowest_of(plain),
+        lowest=plain.lowest(),
     )
     shipped = shipped_calibration(model)
     return CalibrationReport(
@@ -254,17 +263,6 @@ def searched_examples(
     return Examples.joined([examples for part in parts for examples in part])
 
 
-def lowest_of(examples: Examples) -> float:
-    """Below the cosine of every sign that was found: what lies there need not be judged."""
-    return max(LOWEST, float(examples.evidence[examples.right, 0].min(initial=1.0)) - _BELOW)
-
-
-def fit_of(examples: Examples, method: Method) -> PresenceFit:
-    hours = float(examples.word_hours.sum())
-    is_isotonic = method == "isotonic" or (method == "auto" and examples.right.sum() >= _ENOUGH_TO_POOL)
-    return fit_presence(examples.evidence, examples.right, hours, isotonic=is_isotonic)
-
-
 def _held_out(examples: Examples, method: Method) -> _HeldOut | None:
     """Judge each group by a fit on all others; None where that cannot be done."""
     groups = np.unique(examples.group)
@@ -272,7 +270,7 @@ def _held_out(examples: Examples, method: Method) -> _HeldOut | None:
     for group in groups:
         others = np.arange(len(examples.word_hours)) != group
         try:
-            fit = fit_of(examples.of_groups(others), method)
+            fit = examples.of_groups(others).fit(method)
         except (InputError, ValueError):  # too little is left without it
             return None
         rows = examples.group == group
@@ -375,7 +373,7 @@ def _labelled(
     """The vectors of a video, and its annotations on its frames."""
     track = model.track(episode, request.options.reading).track
     timed = (one for one in source.annotations if one.video_id == episode.video_id)
-    annotations = tuple(placed(one, track.axis) for one in timed)
+    annotations = tuple(one.placed(track.axis) for one in timed)
     if episode.subtitles is None:
         return LabelledVideo(track, annotations, None, group)
     read = read_subtitles(episode.subtitles)

@@ -24,11 +24,11 @@ from signspot.embedding.zoo import model_path
 from signspot.errors import InputError
 from signspot.evaluation.measures import class_interval
 from signspot.evaluation.protocol import ProtocolScores
-from signspot.figures.evaluation import Example, Panel, example_png
+from signspot.figures.evaluation import Example, Panel
 from signspot.files.atomic import names_in, output_folder
 from signspot.files.json import write_json
-from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage, percent, write_report
-from signspot.formats.elan import add_glosses, new_eaf
+from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage, percent
+from signspot.formats.elan import new_eaf
 from signspot.interrupts import is_asked
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head import (
@@ -139,7 +139,7 @@ def demonstrate(request: DemoRequest, tell: _Tell = lambda line: None) -> Demons
     now, eaf = datetime.now(UTC), files.outputs.paths[Output.EAF]
     axis = spotted.answer.words[0].similarity.axis
     glosses = ((axis.millis_of(_span(sign)), sign.word) for sign in truth)
-    elan = add_glosses(new_eaf(episode.video, eaf, date=now), glosses, "truth")
+    elan = new_eaf(episode.video, eaf, date=now).add_glosses(glosses, "truth")
     context = Context(videos={episode.video_id: episode.video}, now=now, elan=elan, reading=reading)
     write_outputs(spotted.answer, files.outputs, context)
     tell(f"searched {episode.video_id} for the test words, and wrote the report, a video and an ELAN file")
@@ -195,6 +195,24 @@ class _DemoFolder:
             raise InputError(folder, "is there already and was not made by the demo", "name another folder")
         output_folder(folder)
         mark.touch()
+
+    def next_commands(self, spotted: _Spotted) -> tuple[str, ...]:
+        """What a newcomer may try now, as a shell takes it."""
+        word, threshold = max(spotted.answer.words, key=lambda one: len(one.spottings)).word, spotted.answer.threshold
+        model = self.heads / f"{spotted.methods[-1]}.safetensors"
+        dictionary, corpus, vectors = map(_quoted, (self.world.dictionary, self.world.corpus, self.vectors))
+        runs = (_quoted(self.heads / name) for name in ("watch-lookup", "watch-read-lookup"))
+        return (
+            *_activation(),
+            f"signspot dictionary check {dictionary}",
+            f"signspot train compare {' '.join(runs)}",
+            f"signspot spot {corpus} {word} --dictionary {dictionary} --model {_quoted(model)}"
+            f" --threshold {threshold:.4f} --store {vectors} --csv {word}.csv",
+            "signspot dictionary check MY_DICTIONARY      # a folder of clips per word, or a CSV",
+            # In a checkout, too: pip finds the installed signspot, and adds what it lacks.
+            "pip install 'signspot[pose]'      # what finds body and hands in your videos",
+            "signspot spot MY_VIDEO.mp4 WORD --dictionary MY_DICTIONARY --plot similarity.png",
+        )
 
 
 # What the demo compares: the trunk alone, and heads learned from its supervisors, on words that nobody annotated.
@@ -369,12 +387,12 @@ def _write_demo_report(
     page = ReportPage(
         title="signspot demo: spotting signs that were never annotated",
         note=NOTE,
-        paragraphs=(*_paragraphs(experiment), findings_note(spotted)),
+        paragraphs=(*_paragraphs(experiment), spotted.note()),
         sections=(PageSection("Scores", (_table_note(experiment),), scores), PageSection("Examples", figures=figures)),
         files=_files(files),
-        commands=next_commands(files, spotted),
+        commands=files.next_commands(spotted),
     )
-    write_report(page, files.report, overwrite=True)
+    page.write(files.report, overwrite=True)
 
 
 def _table_note(experiment: _Experiment) -> str:
@@ -384,37 +402,6 @@ def _table_note(experiment: _Experiment) -> str:
         "lies at the annotated time. Localisation: the share of passages whose sign is found at the right time when "
         "its word is known. Chance: what vectors that know nothing would score. Range: where mAP would mostly lie with "
         "other words; so few words hardly tell one method from another."
-    )
-
-
-def findings_note(spotted: _Spotted) -> str:
-    """How many signs of the searched episode were found, and where the threshold comes from."""
-    answer, mentions = spotted.answer, spotted.mentions
-    return (
-        f"{spotted.methods[-1]} searched {spotted.episode.video_id}: of {len(mentions)} times that a test word "
-        f"is in a subtitle and signed near it, its highest point lies on the sign {sum(m.is_found for m in mentions)} "
-        f"times. With a threshold of {answer.threshold:.4f} there are {len(list(answer))} findings, {spotted.n_right} "
-        f"of them right. In the training passages {_FALSE_ALARMS:.0%} of the words that are not there pass this "
-        "threshold. All cosines of so small a head are near 1: only their order says anything."
-    )
-
-
-def next_commands(files: _DemoFolder, spotted: _Spotted) -> tuple[str, ...]:
-    """What a newcomer may try now, as a shell takes it."""
-    word, threshold = max(spotted.answer.words, key=lambda one: len(one.spottings)).word, spotted.answer.threshold
-    model = files.heads / f"{spotted.methods[-1]}.safetensors"
-    dictionary, corpus, vectors = map(_quoted, (files.world.dictionary, files.world.corpus, files.vectors))
-    runs = (_quoted(files.heads / name) for name in ("watch-lookup", "watch-read-lookup"))
-    return (
-        *_activation(),
-        f"signspot dictionary check {dictionary}",
-        f"signspot train compare {' '.join(runs)}",
-        f"signspot spot {corpus} {word} --dictionary {dictionary} --model {_quoted(model)}"
-        f" --threshold {threshold:.4f} --store {vectors} --csv {word}.csv",
-        "signspot dictionary check MY_DICTIONARY      # a folder of clips per word, or a CSV",
-        # In a checkout, too: pip finds the installed signspot, and adds what it lacks.
-        "pip install 'signspot[pose]'      # what finds body and hands in your videos",
-        "signspot spot MY_VIDEO.mp4 WORD --dictionary MY_DICTIONARY --plot similarity.png",
     )
 
 
@@ -463,7 +450,7 @@ def _figures(spotted: _Spotted, reading: Reading) -> Iterator[PageFigure]:
     for is_found, (title, text) in stories.items():
         if (mention := spotted.clearest(is_found=is_found)) is not None:
             said = f"Each curve is one dictionary clip of {mention.word}, over the passage whose subtitle mentions it. "
-            png = example_png(_example_of(mention, spotted, reading))
+            png = _example_of(mention, spotted, reading).png()
             yield PageFigure(f"{title}: {mention.word}", png, said + text, said + text)
 
 
@@ -534,6 +521,18 @@ class _Spotted:
     def clearest(self, *, is_found: bool) -> _Mention | None:
         alike = [mention for mention in self.mentions if mention.is_found == is_found]
         return max(alike, key=lambda mention: mention.cosine, default=None)
+
+    def note(self) -> str:
+        """How many signs of the searched episode were found, and where the threshold comes from."""
+        answer, mentions = self.answer, self.mentions
+        return (
+            f"{self.methods[-1]} searched {self.episode.video_id}: of {len(mentions)} times that a test word "
+            "is in a subtitle and signed near it, its highest point lies on the sign "
+            f"{sum(m.is_found for m in mentions)} times. With a threshold of {answer.threshold:.4f} there are "
+            f"{len(list(answer))} findings, {self.n_right} of them right. In the training passages {_FALSE_ALARMS:.0%} "
+            "of the words that are not there pass this threshold. All cosines of so small a head are near 1: only "
+            "their order says anything."
+        )
 
 
 def _search_episode(

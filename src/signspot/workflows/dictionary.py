@@ -42,7 +42,7 @@ from signspot.figures.sheets import SheetRow, contact_sheet
 from signspot.files.atomic import atomic_output, explained, names_in, refuse_existing
 from signspot.files.intake import NO_SUCH_FILE
 from signspot.files.json import Node, write_json
-from signspot.files.pages import Card, DictionaryPage, write_page
+from signspot.files.pages import Card, DictionaryPage
 from signspot.files.tables import read_manifest, write_csv
 from signspot.formats.bobsl import ReleasedCorpus
 from signspot.formats.bobsl import import_corpus as import_released
@@ -616,7 +616,7 @@ def _write_sheets(sheets: _Sheets, reading: Reading = Reading()) -> None:
         sheets.folder / DUPLICATES,
         overwrite=True,
     )
-    write_page(_page(sheets), sheets.folder / PAGE, overwrite=True)
+    _page(sheets).write(sheets.folder / PAGE, overwrite=True)
     _write_pictures(sheets, reading)
 
 

@@ -15,7 +15,7 @@ from signspot.domain.recordings import Episode
 from signspot.embedding.detector import detector_name
 from signspot.embedding.landmarks import VideoLandmarks, detected
 from signspot.embedding.model import Model, Reading, VideoTrack
-from signspot.embedding.zoo import ModelChoice, OpenedModel, open_model
+from signspot.embedding.zoo import ModelChoice, OpenedModel
 from signspot.errors import InputError
 from signspot.files.atomic import output_folder, refuse_existing
 from signspot.files.intake import has_twin
@@ -56,7 +56,7 @@ class _Embedding:
 def embed_files(request: EmbedRequest) -> _Embedding:
     """Fill the store with the vectors of videos and folders of videos; those that are there cost nothing."""
     episodes = read_sources(request.sources, request.reading.notify)
-    opened = open_model(request.model, (episode.video for episode in episodes), request.reading)
+    opened = request.model.open((episode.video for episode in episodes), request.reading)
     # A store that the user named is used, whatever the model.
     opened = replace(opened, reading=replace(opened.reading, store=request.reading.store))
     FailureList(request.failures).refuse_foreign()
@@ -79,7 +79,7 @@ def _outcomes(
 
 
 def _start(choice: ModelChoice, reading: Reading) -> Work[Episode, _EmbeddedVideo]:
-    return _work(replace(open_model(choice, (), reading), reading=reading))
+    return _work(replace(choice.open((), reading), reading=reading))
 
 
 def _work(opened: OpenedModel) -> Work[Episode, _EmbeddedVideo]:

@@ -25,7 +25,6 @@ from signspot.evaluation.localisation import (
     Curve,
     Footage,
     OverlapScores,
-    false_alarms_per_hour,
     footage_curve,
     is_near,
     overlap_scores,
@@ -42,13 +41,12 @@ from signspot.evaluation.protocol import (
     ProtocolScores,
     TestPassage,
     choose_cases,
-    protocol_intervals,
     score_passages,
 )
-from signspot.figures.evaluation import CaseFigure, case_png, ranking_png, search_png
+from signspot.figures.evaluation import CaseFigure, ranking_png, search_png
 from signspot.files.atomic import atomic_output, new_folder, refuse_folder
 from signspot.files.json import read_json, write_json
-from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage, percent, write_report
+from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage, percent
 from signspot.formats.challenge import read_challenge
 from signspot.interrupts import gone_afterwards
 from signspot.learning.config import EmbeddingConfig, read_config
@@ -131,7 +129,7 @@ class _SpottingScores:
             "threshold": self.curve.thresholds,
             "precision": self.curve.precision,
             "recall": self.curve.recall,
-            "false_alarms_per_hour": false_alarms_per_hour(self.curve, self.hours),
+            "false_alarms_per_hour": self.curve.false_alarms_per_hour(self.hours),
         }
         return {
             "hours": self.hours,
@@ -565,6 +563,50 @@ class Evaluation:
             "notes": list(self.notes),
         }
 
+    def summary_lines(self) -> tuple[str, ...]:
+        """What was tested, how the table is to be read, and what should be known about it."""
+        scores, choice = self.scores, self.request.protocol
+        kind = "" if choice.name == "all" else f"{choice.name} "
+        level = round(100 * self.request.bootstrap.level)
+        tested = (
+            f"{len(scores.passage_ids)} passages of {self.n_words} {kind}words, each looked up in "
+            f"{scores.n_entries} dictionary clips ({choice.dictionary_words} dictionary, stride {choice.stride})"
+        )
+        units = len(set(scores.signers))
+        spread = f"intervals hold {level}% of the draws of other words, and of other {self.test.unit}s ({units} here)"
+        lines = [tested, spread]
+        if any(measure.paper is not None for measure in self.measures):
+            row = "the spotting benchmark" if self.paper is None else self.paper.name
+            lines.append(f"paper: {row}, on BSL-1K: another data set, so only the order of methods compares")
+        return (*lines, *_search_lines(self), *self.notes)
+
+    def table_head(self) -> tuple[str, ...]:
+        return tuple(name.format(unit=self.test.unit) for name in _HEAD)
+
+    def table_rows(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(
+            (
+                one.name,
+                percent(one.value),
+                _between(one.by_class),
+                _between(one.by_unit),
+                "" if one.chance is None else percent(one.chance),
+                "" if one.paper is None else percent(one.paper),
+            )
+            for one in self.measures
+        )
+
+    def write(self, folder: Path, *, overwrite: bool = False) -> None:
+        with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
+            write_json(self.as_json(), temporary / SCORES)
+            _write_decisions(self, temporary / DECISIONS)
+            ranking, search = _ranking_figure(self), _search_figure(self)
+            for name, figure in ((CURVES, ranking), (SEARCH, search)):
+                if figure is not None:
+                    with atomic_output(temporary / name) as path:
+                        path.write_bytes(figure.png)
+            _page(self, ranking, search).write(temporary / PAGE)
+
 
 def evaluate(request: EvaluationRequest) -> Evaluation:
     """Score a model as asked; vectors of videos that are in the store are not computed again."""
@@ -584,7 +626,7 @@ def evaluate(request: EvaluationRequest) -> Evaluation:
         request=request,
         test=test,
         scores=scores,
-        measures=_measures(scores, protocol_intervals(scores, draws), paper, spotting),
+        measures=_measures(scores, scores.intervals(draws), paper, spotting),
         cases=tuple(_case_curves(test, scorer, gallery, scores, stride)),
         confusion=minimal_pair_report(cosine, gallery.words, scores.passages.words, _pairs(test), draws),
         spotting=spotting,
@@ -684,54 +726,6 @@ def refuse_evaluation_folder(folder: Path, *, overwrite: bool = False) -> None:
     refuse_folder(folder, _OWN_FILES, overwrite=overwrite)
 
 
-def write_evaluation(evaluation: Evaluation, folder: Path, *, overwrite: bool = False) -> None:
-    with new_folder(folder, _OWN_FILES, overwrite=overwrite) as temporary:
-        write_json(evaluation.as_json(), temporary / SCORES)
-        _write_decisions(evaluation, temporary / DECISIONS)
-        ranking, search = _ranking_figure(evaluation), _search_figure(evaluation)
-        for name, figure in ((CURVES, ranking), (SEARCH, search)):
-            if figure is not None:
-                with atomic_output(temporary / name) as path:
-                    path.write_bytes(figure.png)
-        write_report(_page(evaluation, ranking, search), temporary / PAGE)
-
-
-def table_rows(evaluation: Evaluation) -> tuple[tuple[str, ...], ...]:
-    return tuple(
-        (
-            one.name,
-            percent(one.value),
-            _between(one.by_class),
-            _between(one.by_unit),
-            "" if one.chance is None else percent(one.chance),
-            "" if one.paper is None else percent(one.paper),
-        )
-        for one in evaluation.measures
-    )
-
-
-def table_head(evaluation: Evaluation) -> tuple[str, ...]:
-    return tuple(name.format(unit=evaluation.test.unit) for name in _HEAD)
-
-
-def summary_lines(evaluation: Evaluation) -> tuple[str, ...]:
-    """What was tested, how the table is to be read, and what should be known about it."""
-    scores, choice = evaluation.scores, evaluation.request.protocol
-    kind = "" if choice.name == "all" else f"{choice.name} "
-    level = round(100 * evaluation.request.bootstrap.level)
-    tested = (
-        f"{len(scores.passage_ids)} passages of {evaluation.n_words} {kind}words, each looked up in "
-        f"{scores.n_entries} dictionary clips ({choice.dictionary_words} dictionary, stride {choice.stride})"
-    )
-    units = len(set(scores.signers))
-    spread = f"intervals hold {level}% of the draws of other words, and of other {evaluation.test.unit}s ({units} here)"
-    lines = [tested, spread]
-    if any(measure.paper is not None for measure in evaluation.measures):
-        row = "the spotting benchmark" if evaluation.paper is None else evaluation.paper.name
-        lines.append(f"paper: {row}, on BSL-1K: another data set, so only the order of methods compares")
-    return (*lines, *_search_lines(evaluation), *evaluation.notes)
-
-
 def _search_lines(evaluation: Evaluation) -> Iterator[str]:
     found = evaluation.spotting
     if found is None:
@@ -759,7 +753,7 @@ def _write_decisions(evaluation: Evaluation, path: Path) -> None:
 
 
 def _page(evaluation: Evaluation, ranking: PageFigure, search: PageFigure | None) -> ReportPage:
-    table = PageTable("Scores; intervals in brackets", table_head(evaluation), table_rows(evaluation))
+    table = PageTable("Scores; intervals in brackets", evaluation.table_head(), evaluation.table_rows())
     figures = tuple(figure for figure in (ranking, search) if figure is not None)
     cases = tuple(_case_figure(evaluation, one) for one in evaluation.cases)
     files = (
@@ -775,7 +769,7 @@ def _page(evaluation: Evaluation, ranking: PageFigure, search: PageFigure | None
     )
     return ReportPage(
         title=f"Evaluation of {evaluation.request.model}",
-        paragraphs=summary_lines(evaluation),
+        paragraphs=evaluation.summary_lines(),
         sections=(
             PageSection("Scores", table=table, figures=figures),
             PageSection("Cases", (explanation,), figures=cases),
@@ -808,7 +802,7 @@ def _search_figure(evaluation: Evaluation) -> PageFigure | None:
     found = evaluation.spotting
     if found is None:
         return None
-    alarms = false_alarms_per_hour(found.curve, found.hours)
+    alarms = found.curve.false_alarms_per_hour(found.hours)
     said = "".join(_search_lines(evaluation))
     said = f"{said[:1].upper()}{said[1:]}. Best F1 at any threshold: {percent(float(found.curve.f1.max(initial=0)))}."
     png = search_png(found.curve.precision, found.curve.recall, alarms)
@@ -829,7 +823,7 @@ def _case_figure(evaluation: Evaluation, shown: _CaseCurves) -> PageFigure:
     told = f"{story} Margin {case.margin:+.3f}. {clips}; other word: {rival}. {scores.passage_ids[case.passage]}."
     where = f"{word!r} is annotated at frame {label} and found at frame {found}"
     alternative = f"{where}; it scores {case.margin:+.3f} in cosine against {rival!r}, the closest other word."
-    return PageFigure(f"{title}: {word}", case_png(figure), alternative, told)
+    return PageFigure(f"{title}: {word}", figure.png(), alternative, told)
 
 
 def _confusion_section(evaluation: Evaluation) -> PageSection:

@@ -14,7 +14,7 @@ from signspot.domain.recordings import Dictionary, Entry
 from signspot.domain.results import Band
 from signspot.domain.tracks import Pixels
 from signspot.embedding.model import LANDMARK_MODEL, Model, Reading
-from signspot.embedding.zoo import ModelChoice, embed_gallery, open_model, opened_dictionary, with_lexicon
+from signspot.embedding.zoo import ModelChoice, embed_gallery, opened_dictionary, with_lexicon
 from signspot.errors import InputError, Notice
 from signspot.figures.sheets import Pair, SheetRow, contact_sheet, jpeg_strip, paired_sheet
 from signspot.files.atomic import new_folder
@@ -58,6 +58,42 @@ class Lookup:
     def has_match(self) -> bool:
         return any(guess.band is not Band.UNLIKELY for guess in self.guesses)
 
+    def record(self) -> dict[str, object]:
+        return {
+            "recording": str(self.recording),
+            "has_match": self.has_match,
+            "faults": list(self.faults),
+            "doubts": list(self.doubts),
+            "frames": self.trim.n_frames,
+            "kept_start": self.trim.kept.start,
+            "kept_stop": self.trim.kept.stop,
+            "guesses": [
+                {
+                    "word": guess.word,
+                    "variant": guess.entry.variant,
+                    "band": guess.band.value,
+                    "cosine": round(guess.cosine, 6),
+                    "mirrored": guess.is_mirrored,
+                    "entry_id": guess.entry.entry_id,
+                    "language": guess.entry.language,
+                }
+                for guess in self.guesses
+            ],
+            "warnings": list(self.warnings),
+        }
+
+    def write_sheet(self, path: Path, reading: Reading = Reading(), *, overwrite: bool = False) -> bool:
+        """A picture of the recording above the clips of its best words; False where nothing may be shown."""
+        rows = [SheetRow("your recording", self.pictures)] if self.pictures else []
+        for number, guess in enumerate(self.guesses, start=1):
+            reading.progress("drawing the best words", number, len(self.guesses))
+            pictures = entry_pictures(guess.entry, date.today(), reading)
+            if pictures:
+                rows.append(SheetRow(f"{number} {guess.word}, {guess.band.value}", pictures))
+        if rows:
+            write_picture(contact_sheet(rows), path, overwrite=overwrite)
+        return bool(rows)
+
 
 def lookup(
     recording: Path | str,
@@ -73,7 +109,7 @@ def lookup(
     """
     reading, said = options.reading.collecting()
     if model is None:
-        opened = open_model(ModelChoice(), (Path(recording), *(entry.video for entry in dictionary or ())), reading)
+        opened = ModelChoice().open((Path(recording), *(entry.video for entry in dictionary or ())), reading)
         model, reading = opened.model, opened.reading
     options = replace(options, reading=reading)
     if dictionary is None:
@@ -110,7 +146,7 @@ def lookup_file(request: LookupRequest) -> Lookup:
     reading, said = request.options.reading.collecting()
     dictionary = None if request.dictionary is None else opened_dictionary(request.dictionary, reading)
     recordings = (request.recording, *(entry.video for entry in dictionary or ()))
-    opened = open_model(request.model, recordings, reading)
+    opened = request.model.open(recordings, reading)
     options = replace(request.options, reading=opened.reading)
     found = lookup(request.recording, dictionary=dictionary, model=opened.model, options=options)
     return replace(found, warnings=tuple(map(str, said)))
@@ -124,44 +160,6 @@ def look_up(recording: Path, model: Model, gallery: Gallery, options: LookupOpti
     )
     found = () if seen.faults else guesses(seen.vectors, gallery.entries, gallery.vectors, limits)
     return Lookup(recording, found, seen.trim, seen.faults, seen.doubts, seen.pictures)
-
-
-def lookup_record(found: Lookup) -> dict[str, object]:
-    return {
-        "recording": str(found.recording),
-        "has_match": found.has_match,
-        "faults": list(found.faults),
-        "doubts": list(found.doubts),
-        "frames": found.trim.n_frames,
-        "kept_start": found.trim.kept.start,
-        "kept_stop": found.trim.kept.stop,
-        "guesses": [
-            {
-                "word": guess.word,
-                "variant": guess.entry.variant,
-                "band": guess.band.value,
-                "cosine": round(guess.cosine, 6),
-                "mirrored": guess.is_mirrored,
-                "entry_id": guess.entry.entry_id,
-                "language": guess.entry.language,
-            }
-            for guess in found.guesses
-        ],
-        "warnings": list(found.warnings),
-    }
-
-
-def write_lookup_sheet(found: Lookup, path: Path, reading: Reading = Reading(), *, overwrite: bool = False) -> bool:
-    """A picture of the recording above the clips of its best words; False where nothing may be shown."""
-    rows = [SheetRow("your recording", found.pictures)] if found.pictures else []
-    for number, guess in enumerate(found.guesses, start=1):
-        reading.progress("drawing the best words", number, len(found.guesses))
-        pictures = entry_pictures(guess.entry, date.today(), reading)
-        if pictures:
-            rows.append(SheetRow(f"{number} {guess.word}, {guess.band.value}", pictures))
-    if rows:
-        write_picture(contact_sheet(rows), path, overwrite=overwrite)
-    return bool(rows)
 
 
 TABLE, SHEET, PAGE = "friends.csv", "friends.png", "friends.html"
@@ -198,12 +196,35 @@ class Comparison:
     def of(self, relation: Relation) -> tuple[Friends, ...]:
         return tuple(pair for pair in self.pairs if pair.relation is relation)
 
+    def record(self) -> dict[str, object]:
+        return {
+            "first": self.first.name,
+            "second": self.second.name,
+            "shared_words": self.n_shared_words,
+            "compared": self.way,
+            "pairs": [dict(zip(_HEADER, _cells(pair), strict=True)) for pair in self.pairs],
+        }
+
+    def write(self, out: Path, reading: Reading = Reading(), *, overwrite: bool = False) -> tuple[Path, ...]:
+        shown = {relation: self.of(relation)[:_SHOWN] for relation in Relation}
+        wanted = [entry for pairs in shown.values() for pair in pairs for entry in (pair.entry, pair.other)]
+        pictures = _pictures(wanted, reading)
+        with new_folder(out, OWN_FILES, overwrite=overwrite) as folder:
+            write_csv(_HEADER, map(_cells, self.pairs), folder / TABLE)
+            groups = [_group(self, relation, shown[relation], pictures) for relation in Relation]
+            write_friends_page(f"{self.first.name} and {self.second.name}", groups, folder / PAGE)
+            on_sheet = shown[Relation.FALSE_FRIEND][:_ON_SHEET]
+            if on_sheet:
+                pairs = [Pair(_title(p), pictures[p.entry], pictures[p.other]) for p in on_sheet]
+                write_picture(paired_sheet(pairs), folder / SHEET)
+        return tuple(path for path in (out / TABLE, out / PAGE, out / SHEET) if path.exists())
+
 
 def compare_dictionaries(request: FriendsRequest) -> Comparison:
     """Read both dictionaries and relate their words; their languages are kept apart, so they must be two."""
     first, second = (opened_dictionary(path, request.reading) for path in (request.first, request.second))
     _refuse_same_language(first, second)
-    opened = open_model(request.model, (entry.video for entry in (*first, *second)), request.reading)
+    opened = request.model.open((entry.video for entry in (*first, *second)), request.reading)
     gallery, other = (embed_gallery(one, opened.model, opened.reading) for one in (first, second))
     # Whatever is usual, signs that the model itself does not call alike have no common form.
     options = replace(request.options or usual_options(opened.name), least_cosine=opened.model.threshold)
@@ -221,39 +242,12 @@ def usual_options(model: str) -> FriendOptions:
     return FriendOptions(least_closeness=_PEOPLE) if model == LANDMARK_MODEL else FriendOptions()
 
 
-def friends_record(comparison: Comparison) -> dict[str, object]:
-    return {
-        "first": comparison.first.name,
-        "second": comparison.second.name,
-        "shared_words": comparison.n_shared_words,
-        "compared": comparison.way,
-        "pairs": [dict(zip(_HEADER, _cells(pair), strict=True)) for pair in comparison.pairs],
-    }
-
-
 def _refuse_same_language(first: Dictionary, second: Dictionary) -> None:
     """Within one language a second word of the same form is a synonym, no false friend."""
     one, other = ({entry.language for entry in dictionary} - {""} for dictionary in (first, second))
     if both := sorted(one & other):
         what = f"both dictionaries hold signs of the language {both[0]!r}"
         raise InputError(f"{first.name} and {second.name}", what, "compare dictionaries of two languages")
-
-
-def write_comparison(
-    comparison: Comparison, out: Path, reading: Reading = Reading(), *, overwrite: bool = False
-) -> tuple[Path, ...]:
-    shown = {relation: comparison.of(relation)[:_SHOWN] for relation in Relation}
-    wanted = [entry for pairs in shown.values() for pair in pairs for entry in (pair.entry, pair.other)]
-    pictures = _pictures(wanted, reading)
-    with new_folder(out, OWN_FILES, overwrite=overwrite) as folder:
-        write_csv(_HEADER, map(_cells, comparison.pairs), folder / TABLE)
-        groups = [_group(comparison, relation, shown[relation], pictures) for relation in Relation]
-        write_friends_page(f"{comparison.first.name} and {comparison.second.name}", groups, folder / PAGE)
-        on_sheet = shown[Relation.FALSE_FRIEND][:_ON_SHEET]
-        if on_sheet:
-            pairs = [Pair(_title(p), pictures[p.entry], pictures[p.other]) for p in on_sheet]
-            write_picture(paired_sheet(pairs), folder / SHEET)
-    return tuple(path for path in (out / TABLE, out / PAGE, out / SHEET) if path.exists())
 
 
 def _pictures(entries: Sequence[Entry], reading: Reading) -> dict[Entry, tuple[Pixels, ...]]:

@@ -16,16 +16,16 @@ from signspot.domain.tracks import Pixels
 from signspot.embedding.model import Reading
 from signspot.errors import FormatError, InputError
 from signspot.evaluation.localisation import SignSpan
-from signspot.figures.evaluation import LagFigure, plot_lag
+from signspot.figures.evaluation import LagFigure
 from signspot.figures.overlay import write_overlay
 from signspot.figures.similarity import SUFFIXES, plot_answer
 from signspot.files.atomic import output_folder, refuse_existing, safe_name
 from signspot.files.intake import bounded_lines, is_folder, open_text
 from signspot.files.json import read_json, write_json
-from signspot.formats.bobsl import OFFSETS, SplitAnnotations, write_bobsl_spottings
+from signspot.formats.bobsl import OFFSETS, SplitAnnotations
 from signspot.formats.captions import write_captions
 from signspot.formats.challenge import write_challenge
-from signspot.formats.elan import ElanDocument, ElanMedia, TierOptions, add_spottings, new_eaf, write_eaf
+from signspot.formats.elan import ElanDocument, ElanMedia, TierOptions, new_eaf
 from signspot.formats.via import ViaSegment, read_via, write_via
 from signspot.formats.vocabularies import ExternalVocabulary
 from signspot.media.reader import VideoReader
@@ -76,8 +76,8 @@ def _eaf(spottings: Sequence[Spotting], path: Path, context: Context) -> tuple[s
     (video,) = context.videos.values()
     document = context.elan or new_eaf(video, path, date=context.now)
     options = TierOptions(vocabulary=context.vocabulary, media=context.elan_media)
-    extended = add_spottings(document, spottings, options)
-    write_eaf(extended, path, overwrite=context.overwrite)
+    extended = document.add_spottings(spottings, options)
+    extended.write(path, overwrite=context.overwrite)
     return tuple(one for one in extended.warnings if one not in document.warnings)  # those are known
 
 
@@ -97,7 +97,7 @@ def _bobsl(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
         )
         for one in spottings
     )
-    write_bobsl_spottings(SplitAnnotations({"all": found}, OFFSETS), path, overwrite=context.overwrite)
+    SplitAnnotations({"all": found}, OFFSETS).write(path, overwrite=context.overwrite)
 
 
 def _challenge(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
@@ -127,7 +127,7 @@ def _lag(spottings: Sequence[Spotting], path: Path, context: Context) -> None:
     answer, lag = _searched(spottings, context), context.lag
     if lag is not None:
         drawn = LagFigure(lag.times_ms, lag.lags_ms, lag.line_ms(lag.times_ms))
-        plot_lag(drawn, answer.video_id, path, overwrite=context.overwrite)
+        drawn.plot(answer.video_id, path, overwrite=context.overwrite)
 
 
 def _searched(spottings: Sequence[Spotting], context: Context) -> VideoAnswer:
@@ -209,36 +209,39 @@ class Outputs:
     def _own(self) -> dict[Output, Path]:
         return {kind: path for kind, path in self.paths.items() if not kind.value.is_shared}
 
+    def check(self, inputs: tuple[Path, ...], batch: tuple[str, ...] | None = None) -> None:
+        """Refuse, before any work is done, outputs that exist, that stand for two things, or that are inputs.
 
-def check_outputs(outputs: Outputs, inputs: tuple[Path, ...], batch: tuple[str, ...] | None = None) -> None:
-    """Refuse, before any work is done, outputs that exist, that stand for two things, or that are inputs.
-
-    `batch` names the videos that each get a file of their own.
-    """
-    for video_id in batch or ():
-        if PurePath(video_id).is_absolute() or ".." in PurePath(video_id).parts:
-            raise InputError(video_id, "no output can be named after this video_id", "correct it in the list of videos")
-    seen: set[Path] = set()
-    given_files = {given.resolve() for given in inputs}
-    for kind, path in outputs.paths.items():
-        if path.resolve() in seen:
-            raise InputError(path, "is named for two outputs", "give each output a name of its own")
-        seen.add(path.resolve())
-        # An ELAN file is the one thing people extend in place, and only when they say so.
-        is_extended = kind is Output.EAF and path.suffix.lower() == Output.EAF.value.ending
-        if not is_extended and path.is_file() and any(given.exists() and path.samefile(given) for given in inputs):
-            raise InputError(path, _INPUT, "choose another name")
-        if batch is None or kind.value.is_shared:
-            _refuse_ending(kind, path)
-            refuse_existing(path, overwrite=outputs.overwrite)
-        else:
-            if path.exists() and not path.is_dir():
-                raise InputError(path, "is a file, but a folder of videos gives one output per video", "name a folder")
-            for existing in (path / f"{video_id}{kind.value.ending}" for video_id in batch):
-                if existing.resolve() in given_files:
-                    raise InputError(existing, _INPUT, "choose another folder")
-                if existing.exists():
-                    refuse_existing(existing, overwrite=outputs.overwrite)
+        `batch` names the videos that each get a file of their own.
+        """
+        for video_id in batch or ():
+            if PurePath(video_id).is_absolute() or ".." in PurePath(video_id).parts:
+                raise InputError(
+                    video_id, "no output can be named after this video_id", "correct it in the list of videos"
+                )
+        seen: set[Path] = set()
+        given_files = {given.resolve() for given in inputs}
+        for kind, path in self.paths.items():
+            if path.resolve() in seen:
+                raise InputError(path, "is named for two outputs", "give each output a name of its own")
+            seen.add(path.resolve())
+            # An ELAN file is the one thing people extend in place, and only when they say so.
+            is_extended = kind is Output.EAF and path.suffix.lower() == Output.EAF.value.ending
+            if not is_extended and path.is_file() and any(given.exists() and path.samefile(given) for given in inputs):
+                raise InputError(path, _INPUT, "choose another name")
+            if batch is None or kind.value.is_shared:
+                _refuse_ending(kind, path)
+                refuse_existing(path, overwrite=self.overwrite)
+            else:
+                if path.exists() and not path.is_dir():
+                    raise InputError(
+                        path, "is a file, but a folder of videos gives one output per video", "name a folder"
+                    )
+                for existing in (path / f"{video_id}{kind.value.ending}" for video_id in batch):
+                    if existing.resolve() in given_files:
+                        raise InputError(existing, _INPUT, "choose another folder")
+                    if existing.exists():
+                        refuse_existing(existing, overwrite=self.overwrite)
 
 
 def _refuse_ending(kind: Output, path: Path) -> None:
@@ -261,7 +264,7 @@ def write_answer(
     if not fitting:
         raise InputError(target, "its name tells no format", f"use a name that ends in {' or '.join(endings)}")
     outputs = Outputs({endings[max(fitting, key=len)]: target}, overwrite)
-    check_outputs(outputs, (source,))
+    outputs.check((source,))
     return write_outputs(answer, outputs, Context(videos={answer.video_id: source}, now=datetime.now(UTC)))
 
 

@@ -21,7 +21,7 @@ from signspot.domain.recordings import (
 from signspot.domain.results import VideoAnswer
 from signspot.domain.time import FRAME_MS
 from signspot.embedding.model import Model, Reading, VideoTrack, Views
-from signspot.embedding.zoo import ModelChoice, calibration_for, embed_query, open_model, with_lexicon
+from signspot.embedding.zoo import ModelChoice, calibration_for, embed_query, with_lexicon
 from signspot.errors import InputError, Notice, UnknownWord
 from signspot.evaluation.calibration import Calibration
 from signspot.files.intake import bounded_lines, open_text
@@ -118,7 +118,7 @@ def opened_search(
 ) -> tuple[Model, Dictionary, SpotOptions]:
     """What a search needs, where some of it is not given: the model, all that it can look for, and how to read."""
     if model is None:
-        opened = open_model(ModelChoice(), (video, *(entry.video for entry in dictionary or ())), options.reading)
+        opened = ModelChoice().open((video, *(entry.video for entry in dictionary or ())), options.reading)
         model, options = opened.model, replace(options, reading=opened.reading)
     return model, searched_dictionary(dictionary, model, options), options.calibrated_for(model)
 

@@ -23,20 +23,20 @@ from signspot.domain.recordings import (
 )
 from signspot.domain.results import Spotting, VideoAnswer
 from signspot.embedding.model import Model, Reading
-from signspot.embedding.zoo import ModelChoice, calibration_for, load_model, open_model, opened_dictionary
+from signspot.embedding.zoo import ModelChoice, calibration_for, load_model, opened_dictionary
 from signspot.errors import EnvironmentProblem, InputError, Notice, Notify, SignspotError
-from signspot.formats.elan import ElanDocument, ElanMedia, one_list, read_eaf, resolve_media
+from signspot.formats.elan import ElanDocument, ElanMedia, one_list, read_eaf
 from signspot.formats.pose import POSE_SUFFIX
 from signspot.formats.vocabularies import ExternalVocabulary, read_ecv, read_signbank, with_type_ids
 from signspot.interrupts import at_interruption
 from signspot.spotting.search import Query, best_only
-from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, placed, read_corpus
+from signspot.stores.corpus import SUBTITLE_SUFFIXES, CorpusSource, TimedAnnotation, read_corpus
 from signspot.stores.spottings import answer_record
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import shared_sign_synonyms
-from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, annotated_record, known_words
+from signspot.workflows.annotate import Annotated, KnownWords, annotate_prepared, known_words
 from signspot.workflows.batch import Engine, FailureList, Work, each
-from signspot.workflows.outputs import Context, Output, Outputs, check_outputs, write_outputs
+from signspot.workflows.outputs import Context, Output, Outputs, write_outputs
 from signspot.workflows.spot import SpotOptions, WantedSigns, prepare, searched_dictionary, spot_prepared
 
 
@@ -125,7 +125,7 @@ class Outcome:
             return {}
         if self.annotated is None:
             return answer_record(self.answer)
-        return annotated_record(dataclasses.replace(self.annotated, answer=self.answer), self.known_words)
+        return dataclasses.replace(self.annotated, answer=self.answer).record(self.known_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | N
     reading, episodes = request.options.reading, corpus.episodes
     wanted = _wanted_signs(request.dictionary, request.queries, request.words, reading)
     recordings = (*(e.video for e in episodes), *(entry.video for entry in wanted.dictionary))
-    opened = open_model(request.model, recordings, reading)
+    opened = request.model.open(recordings, reading)
     wanted = _without_still_ends(wanted, opened.model, opened.reading)
     given = wanted.dictionary if len(wanted.dictionary) or request.dictionary is not None else None
     dictionary = searched_dictionary(given, opened.model, request.options)
@@ -261,7 +261,7 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | N
     read = (path for episode in episodes for path in (episode.video, episode.subtitles))
     inputs = tuple(path for path in (*named, *read, *(entry.video for entry in dictionary)) if path)
     ids = tuple(e.video_id for e in episodes)
-    check_outputs(request.outputs, inputs, ids if request.is_batch else None)
+    request.outputs.check(inputs, ids if request.is_batch else None)
     if Output.VIDEO in request.outputs.paths:
         _refuse_without_pictures(episodes)
     if request.is_batch:
@@ -337,7 +337,7 @@ def _compared(annotated: Annotated, episode: Episode, run: _Run) -> KnownWords |
     if not own or not annotated.answer.words:
         return None
     axis = annotated.answer.words[0].similarity.axis
-    return known_words(annotated, [placed(one, axis) for one in own], run.options.padding_ms)
+    return known_words(annotated, [one.placed(axis) for one in own], run.options.padding_ms)
 
 
 def _of_batch(episodes: tuple[Episode, ...], run: _Run) -> Iterator[Outcome]:
@@ -416,7 +416,7 @@ def _beside(video: Path) -> Path | None:
 
 
 def _linked_video(path: Path, elan: ElanDocument) -> _LinkedVideo:
-    media = [found for found in resolve_media(elan, path) if found.media.name]
+    media = [found for found in elan.resolve_media(path) if found.media.name]
     linked = [found for found in media if not found.media.mime_type.startswith("audio/")]
     for found in linked:
         if found.path is not None:

@@ -50,12 +50,9 @@ from signspot.learning.material import (
     PassageOptions,
     SynonymKind,
     WordSplit,
-    check_material,
     draw_split,
     file_sha256,
     is_forbidden,
-    label_counts,
-    labelled_passages,
     passage_columns,
     read_material,
     read_split,
@@ -63,13 +60,11 @@ from signspot.learning.material import (
     refuse_material_folder,
     refuse_missing,
     unknown_rights_warning,
-    write_material,
-    write_split,
 )
-from signspot.learning.runs import FINISHED_BEFORE, RunFolder, Start, join_team, own_device, results_of
+from signspot.learning.runs import FINISHED_BEFORE, RunFolder, Start, join_team, own_device
 from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, train_trunk
 from signspot.models.checkpoints import load_checkpoint
-from signspot.stores.corpus import CorpusSource, TimedAnnotation, placed, read_corpus
+from signspot.stores.corpus import CorpusSource, TimedAnnotation, read_corpus
 from signspot.stores.dictionary import read_dictionary
 from signspot.stores.features import open_store
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
@@ -150,7 +145,7 @@ def train_embedding(
             ):
                 train_head(config, setup, run, own)
             team.wait()
-    return TrainedRun(run, results_of(run) or {})
+    return TrainedRun(run, run.read_results() or {})
 
 
 def _checksums(request: EmbeddingRun, config: EmbeddingConfig) -> dict[str, str]:
@@ -169,7 +164,7 @@ def compare_runs(folders: tuple[Path, ...]) -> _Comparison:
         if not run.config.is_file():
             raise InputError(run.path, "is not a run folder: it has no config.toml", "name folders of `signspot train`")
     options = _rows([_flat(read_table(run.config)) for run in runs])
-    results = _rows([_flat(results_of(run) or {"state": "not finished"}) for run in runs])
+    results = _rows([_flat(run.read_results() or {"state": "not finished"}) for run in runs])
     differing = tuple(row for row in options if len(set(map(repr, row.values))) > 1)
     return _Comparison(tuple(map(str, folders)), differing, results)
 
@@ -251,7 +246,7 @@ def draw_words(request: SplitRequest) -> _DrawnSplit:
     if request.words is not None:
         counted, counts = "words", Counter(dict.fromkeys(_listed_words(request.words), 1))
     elif request.data is not None:
-        counted, counts = "passages", Counter(label_counts(read_material(request.data), request.min_confidence))
+        counted, counts = "passages", Counter(read_material(request.data).label_counts(request.min_confidence))
     else:
         source = read_corpus(request.corpus or Path())
         sure = [mark for mark in source.annotations if mark.confidence >= request.min_confidence]
@@ -261,7 +256,7 @@ def draw_words(request: SplitRequest) -> _DrawnSplit:
     known = None if request.dictionary is None else set(read_dictionary(request.dictionary).dictionary.by_word)
     kept = {word: count for word, count in counts.items() if known is None or word in known}
     split = draw_split(kept, request.n_test, request.seed)
-    write_split(split, request.out, overwrite=request.overwrite)
+    split.write(request.out, overwrite=request.overwrite)
     untested = None if tested is None else sum(word not in tested for word in split.test)
     return _DrawnSplit(split, counted, kept, len(counts) - len(kept), untested)
 
@@ -334,7 +329,7 @@ def train_trunk_on(
         else:
             with at_interruption(lambda: run.to_continue(request.start)):
                 train_trunk(config, data, run, controls)
-    return TrainedRun(run, results_of(run) or {})
+    return TrainedRun(run, run.read_results() or {})
 
 
 def _listed(request: TrunkRun, config: TrunkRunConfig, frames: FrameSource, progress: Progress) -> _Listed:
@@ -384,7 +379,7 @@ def _on_frames(marks: list[TimedAnnotation], axis: TimeAxis | None, left_out: Co
     for mark in marks:
         try:
             if axis is not None:
-                yield placed(mark, axis)
+                yield mark.placed(axis)
             elif mark.frame is not None:
                 yield Annotation(mark.video_id, mark.word, mark.frame, mark.confidence, mark.source)
         except FormatError:
@@ -485,7 +480,7 @@ def write_training_material(
     if files.wordnet is not None:
         synonyms["english"] = english_synonyms(read.dictionary.vocabulary, files.wordnet)
     made = make_training_material(MaterialSources(corpus=corpus, dictionary=read.dictionary, trunk=trunk), options)
-    write_material(made.material, files.out, synonyms=synonyms, overwrite=files.overwrite)
+    made.material.write(files.out, synonyms=synonyms, overwrite=files.overwrite)
     problems = (*corpus.problems, *read.problems, *made.problems)
     return replace(made, material=read_material(files.out, verify=False), problems=problems)
 
@@ -517,7 +512,7 @@ def make_training_material(sources: MaterialSources, options: MaterialOptions = 
         entry_word=np.array([vocabulary.id_of(entry.word) for entry in entries], np.int64),
         fingerprint=sources.trunk.fingerprint,
     )
-    check_material(material, "training material")
+    material.check("training material")
     n_annotations = sum(len(marks) for marks in videos.annotations.values())
     rights = (*videos.rights, *(entry.rights for entry in entries))
     return _MadeMaterial(material, n_annotations, tuple((+videos.left_out).items()), tuple(videos.problems), rights)
@@ -572,7 +567,7 @@ class _Videos:
             self.problems.append(Notice(str(episode.video), made.remarks.partial, severity="note"))
         annotations = tuple(_on_frames(known, made.track.axis, self.left_out))
         footage = Footage(episode.video_id, made.track.axis, subtitles.subtitles, annotations)
-        passages, left_out = labelled_passages(footage, self._vocabulary, self._options.passages)
+        passages, left_out = footage.labelled_passages(self._vocabulary, self._options.passages)
         self.left_out += left_out
         if passages:
             self.passages.append(passages)

@@ -25,7 +25,7 @@ from signspot.domain.time import FRAME_MS, MillisSpan, clock
 from signspot.domain.tracks import CLIP_LENGTH, EmbeddingTrack, FloatArray, Pixels, SignerLandmarks, unit
 from signspot.embedding.model import Model, Reading
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
-from signspot.embedding.zoo import ModelChoice, calibration_for, open_model, opened_dictionary
+from signspot.embedding.zoo import ModelChoice, calibration_for, opened_dictionary
 from signspot.errors import FormatError, InputError, Notice, VideoError, notify_left_out
 from signspot.figures.sheets import SheetRow, contact_sheet, skeletons
 from signspot.figures.similarity import plot_answer
@@ -108,7 +108,7 @@ def _prepare_search(request: FootageRequest) -> _FootageSearch:
     dictionary = opened_dictionary(request.dictionary, request.options.reading)
     episodes = _episodes(request)
     recordings = (*(episode.video for episode in episodes), *(entry.video for entry in dictionary))
-    opened = open_model(request.model, recordings, request.options.reading)
+    opened = request.model.open(recordings, request.options.reading)
     calibration = calibration_for(opened.model, request.calibration, opened.name)
     options = replace(request.options, reading=opened.reading, calibration=calibration)
     return _FootageSearch(episodes, prepare([request.word], dictionary, opened.model, options), opened.model, options)
@@ -349,6 +349,49 @@ class VariantReport:
             counted.setdefault(group(use), Counter())[use.match.variant] += 1
         return tuple(_Tally(name, tuple(counted[name][variant] for variant in order)) for name in sorted(counted))
 
+    def record(self) -> dict[str, object]:
+        return {
+            "word": self.word,
+            "variants": [variant.name for variant in self.variants],
+            "occurrences": [
+                spotting_record(use.spotting) | {"margin": use.match.margin, "region": use.region} for use in self.uses
+            ],
+            "tallies": {
+                title: {tally.group: list(tally.counts) for tally in self.tally(group)}
+                for title, group in GROUPS.items()
+            },
+            "candidates": [
+                {
+                    "mean_cosine": candidate.cosine,
+                    "occurrences": [spotting_record(one.spotting) for one in candidate.occurrences],
+                }
+                for candidate in self.candidates
+            ],
+            "passages_without": self.n_unexplained,
+            "failures": [str(failed.failure) for failed in self.failures],
+        }
+
+    def write(self, files: VariantFiles) -> tuple[Path, ...]:
+        """Write everything into a new folder, whole or not at all."""
+        rows = _rows(self)
+        with new_folder(files.out, _OWN_FILES, overwrite=files.overwrite) as folder:
+            (folder / CLIPS).mkdir()
+            options = _EvidenceOptions(
+                folder=folder / CLIPS, today=files.today, rights_cleared=files.rights_cleared, reading=files.reading
+            )
+            evidence = _gather_evidence([row.occurrence for row in rows], options)
+            write_spottings((use.spotting for use in self.uses), folder / SPOTTINGS)
+            cells = [_cells(row, one, folder) for row, one in zip(rows, evidence, strict=True)]
+            write_csv(_HEADER, cells, folder / OCCURRENCES)
+            write_csv(("group", "name", *self.names), _tally_cells(self), folder / TALLIES)
+            _write_curves(self, folder / CURVES, files.reading)
+            for name, wanted in ((SHEET, "variant"), (CANDIDATES, "candidate")):
+                chosen = [(row, one) for row, one in zip(rows, evidence, strict=True) if row.group.startswith(wanted)]
+                titles = [_title(row) for row, _ in chosen]
+                _write_evidence_sheet([one for _, one in chosen], folder / name, titles, overwrite=False)
+        order = (SPOTTINGS, OCCURRENCES, TALLIES, SHEET, CANDIDATES, CURVES, CLIPS)
+        return tuple(files.out / name for name in order if (files.out / name).exists())
+
 
 def _video_of(use: _VariantUse) -> str:
     return use.spotting.video_id
@@ -518,50 +561,6 @@ def refuse_variant_folder(out: Path, *, overwrite: bool) -> None:
     refuse_folder(out, _OWN_FILES, overwrite=overwrite)
 
 
-def write_variants(report: VariantReport, files: VariantFiles) -> tuple[Path, ...]:
-    """Write everything into a new folder, whole or not at all."""
-    rows = _rows(report)
-    with new_folder(files.out, _OWN_FILES, overwrite=files.overwrite) as folder:
-        (folder / CLIPS).mkdir()
-        options = _EvidenceOptions(
-            folder=folder / CLIPS, today=files.today, rights_cleared=files.rights_cleared, reading=files.reading
-        )
-        evidence = _gather_evidence([row.occurrence for row in rows], options)
-        write_spottings((use.spotting for use in report.uses), folder / SPOTTINGS)
-        cells = [_cells(row, one, folder) for row, one in zip(rows, evidence, strict=True)]
-        write_csv(_HEADER, cells, folder / OCCURRENCES)
-        write_csv(("group", "name", *report.names), _tally_cells(report), folder / TALLIES)
-        _write_curves(report, folder / CURVES, files.reading)
-        for name, wanted in ((SHEET, "variant"), (CANDIDATES, "candidate")):
-            chosen = [(row, one) for row, one in zip(rows, evidence, strict=True) if row.group.startswith(wanted)]
-            titles = [_title(row) for row, _ in chosen]
-            _write_evidence_sheet([one for _, one in chosen], folder / name, titles, overwrite=False)
-    order = (SPOTTINGS, OCCURRENCES, TALLIES, SHEET, CANDIDATES, CURVES, CLIPS)
-    return tuple(files.out / name for name in order if (files.out / name).exists())
-
-
-def variant_record(report: VariantReport) -> dict[str, object]:
-    return {
-        "word": report.word,
-        "variants": [variant.name for variant in report.variants],
-        "occurrences": [
-            spotting_record(use.spotting) | {"margin": use.match.margin, "region": use.region} for use in report.uses
-        ],
-        "tallies": {
-            title: {tally.group: list(tally.counts) for tally in report.tally(group)} for title, group in GROUPS.items()
-        },
-        "candidates": [
-            {
-                "mean_cosine": candidate.cosine,
-                "occurrences": [spotting_record(one.spotting) for one in candidate.occurrences],
-            }
-            for candidate in report.candidates
-        ],
-        "passages_without": report.n_unexplained,
-        "failures": [str(failed.failure) for failed in report.failures],
-    }
-
-
 def _rows(report: VariantReport) -> list[_Row]:
     """The surest occurrences of known variants, variant by variant, then the candidates."""
     uses = sorted(report.uses, key=lambda use: (use.match.variant, -use.spotting.cosine))[:_MOST_CLIPS]
@@ -646,6 +645,14 @@ class Mined:
     written: tuple[Path, ...]
     bands: str = ""  # how many of those found are likely, possible, unlikely
 
+    def record(self) -> dict[str, object]:
+        return {
+            "word": self.word, "found": self.n_found, "videos": self.n_videos,
+            "examples": [_example_record(example) for example in self.examples],
+            "failures": [str(failed.failure) for failed in self.failures],
+            "written": [str(path) for path in self.written],
+        }  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class _Accepted:
@@ -656,6 +663,15 @@ class _Accepted:
     known: tuple[str, ...]  # clips that the dictionary has already
     n_undecided: int  # rows that nobody has looked at
     warnings: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, object]:
+        return {
+            "manifest": str(self.manifest),
+            "added": [entry.entry_id for entry in self.added],
+            "known": list(self.known),
+            "undecided": self.n_undecided,
+            "warnings": list(self.warnings),
+        }
 
 
 def mine(request: FootageRequest, options: MineOptions) -> Mined:
@@ -686,25 +702,6 @@ def mine(request: FootageRequest, options: MineOptions) -> Mined:
     written = (options.out / _MINED_TABLE, *((options.out / _MINED_SHEET,) if has_sheet else ()))
     bands = told_bands(one.spotting for one in found)
     return Mined(prepared.word, examples, len(found), len(prepared.episodes), tuple(failures), written, bands)
-
-
-def mined_record(mined: Mined) -> dict[str, object]:
-    return {
-        "word": mined.word, "found": mined.n_found, "videos": mined.n_videos,
-        "examples": [_example_record(example) for example in mined.examples],
-        "failures": [str(failed.failure) for failed in mined.failures],
-        "written": [str(path) for path in mined.written],
-    }  # fmt: skip
-
-
-def accepted_record(accepted: _Accepted) -> dict[str, object]:
-    return {
-        "manifest": str(accepted.manifest),
-        "added": [entry.entry_id for entry in accepted.added],
-        "known": list(accepted.known),
-        "undecided": accepted.n_undecided,
-        "warnings": list(accepted.warnings),
-    }
 
 
 def _example_record(example: _MinedExample) -> dict[str, object]:

@@ -18,9 +18,9 @@ from signspot.files.json import read_json, write_json
 from signspot.formats.captions import write_subtitles
 from signspot.formats.pose import POSE_SUFFIX, landmarks_beside, write_pose
 from signspot.interrupts import at_interruption
-from signspot.learning.material import WordSplit, write_split
+from signspot.learning.material import WordSplit
 from signspot.media.writer import VideoWriter
-from signspot.stores.corpus import CorpusSource, SignedSign, TimedAnnotation, write_corpus_manifest, write_truth
+from signspot.stores.corpus import CorpusSource, SignedSign, TimedAnnotation, write_truth
 from signspot.stores.dictionary import write_dictionary_manifest
 from signspot.workflows.batch import in_parallel
 from signspot.world.lexicon import LANGUAGE, OTHER_LANGUAGE
@@ -146,7 +146,7 @@ def _write_tables(world: World, made: WorldFolder, entries: list[Entry], episode
             write_dictionary_manifest(Dictionary.of(name, own, folder), folder / "dictionary.json", overwrite=True)
     for episode in episodes:
         write_subtitles(episode.subtitles, _video(made, episode.episode_id).with_suffix(".vtt"), overwrite=True)
-    write_corpus_manifest(_corpus(made, episodes), made.corpus / "corpus.json", overwrite=True)
+    _corpus(made, episodes).write_manifest(made.corpus / "corpus.json", overwrite=True)
     signs = (
         SignedSign(
             video_id=one.episode_id,
@@ -163,7 +163,7 @@ def _write_tables(world: World, made: WorldFolder, entries: list[Entry], episode
     write_truth(signs, made.truth, overwrite=True)
     train = tuple(word for word in world.annotated_words if word not in world.test_words)
     drawn = "one of each stratum of frequency, by the world"
-    write_split(WordSplit(train, tuple(world.test_words), world.seed, drawn), made.split, overwrite=True)
+    WordSplit(train, tuple(world.test_words), world.seed, drawn).write(made.split, overwrite=True)
 
 
 def _corpus(made: WorldFolder, episodes: list[EpisodePerformance]) -> CorpusSource:

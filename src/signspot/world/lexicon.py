@@ -525,25 +525,24 @@ class Pool:
         place = np.searchsorted(self.upto[kind], rng.random(), side="right")
         return self.lemmas[kind][min(int(place), len(self.lemmas[kind]) - 1)]
 
-
-def draw_sentence(words: Pool, rng: np.random.Generator, targets: Pool | None = None) -> Sentence:
-    """A sentence of about eight vocabulary words; with `targets`, one of them is drawn from there."""
-    parts = _PATTERNS[int(rng.integers(len(_PATTERNS)))].split()
-    slots = [part for part in parts if part in _KIND]
-    target = None
-    if targets is not None:
-        target = int(rng.choice([i for i, slot in enumerate(slots) if _KIND[slot] in targets.lemmas]))
-    lemmas: list[Lemma] = []
-    for i, slot in enumerate(slots):
-        pool = targets if targets is not None and i == target else words
-        for _ in range(5):  # people rarely repeat a content word within a sentence
-            lemma = pool.draw(_KIND[slot], rng)
-            if lemma not in lemmas:
-                break
-        lemmas.append(lemma)
-    said = iter(lemmas)
-    text = " ".join(_written(part, next(said)) if part in _KIND else part for part in parts)
-    return Sentence(text[0].upper() + text[1:].replace(" ,", ",") + ".", tuple(lemmas), target)
+    def draw_sentence(self, rng: np.random.Generator, targets: Pool | None = None) -> Sentence:
+        """A sentence of about eight vocabulary words; with `targets`, one of them is drawn from there."""
+        parts = _PATTERNS[int(rng.integers(len(_PATTERNS)))].split()
+        slots = [part for part in parts if part in _KIND]
+        target = None
+        if targets is not None:
+            target = int(rng.choice([i for i, slot in enumerate(slots) if _KIND[slot] in targets.lemmas]))
+        lemmas: list[Lemma] = []
+        for i, slot in enumerate(slots):
+            pool = targets if targets is not None and i == target else self
+            for _ in range(5):  # people rarely repeat a content word within a sentence
+                lemma = pool.draw(_KIND[slot], rng)
+                if lemma not in lemmas:
+                    break
+            lemmas.append(lemma)
+        said = iter(lemmas)
+        text = " ".join(_written(part, next(said)) if part in _KIND else part for part in parts)
+        return Sentence(text[0].upper() + text[1:].replace(" ,", ",") + ".", tuple(lemmas), target)
 
 
 def _written(slot: str, lemma: Lemma) -> str:

@@ -389,6 +389,16 @@ class Performance:
     def __len__(self) -> int:
         return len(self.points)
 
+    def mouthed(self, words: Sequence[Word | None], spans: Sequence[tuple[int, int]]) -> Performance:
+        """The same signing with a mouth that opens once for each group of vowels of the word that is signed."""
+        mouth = np.zeros(len(self), dtype=np.float32)
+        for word, (start, stop) in zip(words, spans, strict=True):
+            if word:
+                beats = max(1, len(_VOWELS.findall(word)))
+                phase = (np.arange(stop - start) + 0.5) / (stop - start)
+                mouth[start:stop] = 0.85 * np.sin(np.pi * beats * phase) ** 2
+        return replace(self, mouth=mouth)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
@@ -405,6 +415,53 @@ class Plan:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def gap_lengths(self) -> Floats:
+        """(S - 1,) how far the hands travel between strokes, in shoulder widths."""
+        distance = np.linalg.norm(self.first[1:, :, :3] - self.last[:-1, :, :3], axis=-1).max(axis=1)
+        return np.asarray(distance, dtype=np.float64)
+
+    def performed(self, signer: Signer, blend_frames: float, rng: np.random.Generator) -> Performance:
+        """Sign a timed plan: all frames of it."""
+        n = int(self.stop[-1])
+        frames = np.arange(n)
+        stroke = np.searchsorted(self.start, frames, side="right") - 1
+        inside = frames < self.stop[stroke]
+        following = np.minimum(stroke + 1, len(self) - 1)
+        length = np.where(inside, self.stop[stroke] - self.start[stroke], self.start[following] - self.stop[stroke])
+        passed = np.where(inside, frames - self.start[stroke], frames - self.stop[stroke])
+        phase = (passed + 0.5) / np.maximum(length, 1)
+        postures = np.empty((n, 2, POSTURE))
+        postures[inside] = _stroke_postures(self, stroke[inside], phase[inside], signer)
+        postures[~inside] = _transition_postures(self, stroke[~inside], phase[~inside], signer)
+        postures = _styled(_blurred(postures, blend_frames), signer)
+        shown = postures[:, ::-1] if signer.left_handed else postures
+        points = _landmarks(shown, _carriage(n, signer, rng), signer.body, signer.camera)
+        return Performance(points, np.zeros(n, np.float32), signer, FrameSpan(int(self.stop[0]), int(self.start[-1])))
+
+    def reduced(self, amounts: Floats, assimilation: float) -> Plan:
+        """Quick signing: smaller paths, nearer to the middle of the signing space and to the neighbours.
+
+        `amounts` (S,) is the share each stroke loses; an `assimilation` of 1 would put it between its neighbours.
+        """
+        by = amounts[:, None, None]
+        first, last = self.first.copy(), self.last.copy()
+        for posture, neighbour in ((first, np.roll(self.last, 1, axis=0)), (last, np.roll(self.first, -1, axis=0))):
+            posture[..., :3] += 0.5 * by * (_MIDDLE - posture[..., :3]) * (np.abs(self.moves).sum(1) > 0)[:, None, None]
+            posture[1:-1] += assimilation * (neighbour - posture)[1:-1]
+            posture[..., 6:] += 0.5 * by * (_RELAXED - posture[..., 6:])
+        return replace(self, first=first, last=last, axes=self.axes * (1 - by))
+
+    def timed(self, durations: Ints, gaps: Ints) -> Plan:
+        """Give every stroke its frames: `durations` (S,) each, `gaps` (S - 1,) transitions between them."""
+        start = np.concatenate([[0], np.cumsum(durations[:-1] + gaps)])
+        return replace(self, start=start, stop=start + durations)
+
+    def varied(self, scales: tuple[float, float, float], rng: np.random.Generator) -> Plan:
+        """The same strokes as another performance makes them: palm, orientation and fingers each off by a bit."""
+        per_number = np.repeat(scales, (3, 3, POSTURE - 6))
+        noise = rng.normal(0, 1, (len(self), 2, POSTURE)) * per_number
+        return replace(self, first=self.first + noise, last=self.last + noise)
 
 
 def strokes_of(forms: tuple[Form | None, ...], signer: Signer) -> Plan:
@@ -447,69 +504,6 @@ def _resting(n: int, signer: Signer) -> Plan:
         repetitions=np.ones(n, dtype=np.int64),
         moves=np.zeros((n, 2)),
     )
-
-
-def varied(plan: Plan, scales: tuple[float, float, float], rng: np.random.Generator) -> Plan:
-    """The same strokes as another performance makes them: palm, orientation and fingers each off by a bit."""
-    per_number = np.repeat(scales, (3, 3, POSTURE - 6))
-    noise = rng.normal(0, 1, (len(plan), 2, POSTURE)) * per_number
-    return replace(plan, first=plan.first + noise, last=plan.last + noise)
-
-
-def reduced(plan: Plan, amounts: Floats, assimilation: float) -> Plan:
-    """Quick signing: smaller paths, nearer to the middle of the signing space and to the neighbours.
-
-    `amounts` (S,) is the share each stroke loses; an `assimilation` of 1 would put it between its neighbours.
-    """
-    by = amounts[:, None, None]
-    first, last = plan.first.copy(), plan.last.copy()
-    for posture, neighbour in ((first, np.roll(plan.last, 1, axis=0)), (last, np.roll(plan.first, -1, axis=0))):
-        posture[..., :3] += 0.5 * by * (_MIDDLE - posture[..., :3]) * (np.abs(plan.moves).sum(1) > 0)[:, None, None]
-        posture[1:-1] += assimilation * (neighbour - posture)[1:-1]
-        posture[..., 6:] += 0.5 * by * (_RELAXED - posture[..., 6:])
-    return replace(plan, first=first, last=last, axes=plan.axes * (1 - by))
-
-
-def timed(plan: Plan, durations: Ints, gaps: Ints) -> Plan:
-    """Give every stroke its frames: `durations` (S,) each, `gaps` (S - 1,) transitions between them."""
-    start = np.concatenate([[0], np.cumsum(durations[:-1] + gaps)])
-    return replace(plan, start=start, stop=start + durations)
-
-
-def gap_lengths(plan: Plan) -> Floats:
-    """(S - 1,) how far the hands travel between strokes, in shoulder widths."""
-    distance = np.linalg.norm(plan.first[1:, :, :3] - plan.last[:-1, :, :3], axis=-1).max(axis=1)
-    return np.asarray(distance, dtype=np.float64)
-
-
-def performed(plan: Plan, signer: Signer, blend_frames: float, rng: np.random.Generator) -> Performance:
-    """Sign a timed plan: all frames of it."""
-    n = int(plan.stop[-1])
-    frames = np.arange(n)
-    stroke = np.searchsorted(plan.start, frames, side="right") - 1
-    inside = frames < plan.stop[stroke]
-    following = np.minimum(stroke + 1, len(plan) - 1)
-    length = np.where(inside, plan.stop[stroke] - plan.start[stroke], plan.start[following] - plan.stop[stroke])
-    passed = np.where(inside, frames - plan.start[stroke], frames - plan.stop[stroke])
-    phase = (passed + 0.5) / np.maximum(length, 1)
-    postures = np.empty((n, 2, POSTURE))
-    postures[inside] = _stroke_postures(plan, stroke[inside], phase[inside], signer)
-    postures[~inside] = _transition_postures(plan, stroke[~inside], phase[~inside], signer)
-    postures = _styled(_blurred(postures, blend_frames), signer)
-    shown = postures[:, ::-1] if signer.left_handed else postures
-    points = _landmarks(shown, _carriage(n, signer, rng), signer.body, signer.camera)
-    return Performance(points, np.zeros(n, np.float32), signer, FrameSpan(int(plan.stop[0]), int(plan.start[-1])))
-
-
-def mouthed(performance: Performance, words: Sequence[Word | None], spans: Sequence[tuple[int, int]]) -> Performance:
-    """The same signing with a mouth that opens once for each group of vowels of the word that is signed."""
-    mouth = np.zeros(len(performance), dtype=np.float32)
-    for word, (start, stop) in zip(words, spans, strict=True):
-        if word:
-            beats = max(1, len(_VOWELS.findall(word)))
-            phase = (np.arange(stop - start) + 0.5) / (stop - start)
-            mouth[start:stop] = 0.85 * np.sin(np.pi * beats * phase) ** 2
-    return replace(performance, mouth=mouth)
 
 
 def _stroke_postures(plan: Plan, stroke: Ints, phase: Floats, signer: Signer) -> Floats:

@@ -32,24 +32,9 @@ from signspot.world.lexicon import (
     Sense,
     Sentence,
     build_lexicon,
-    draw_sentence,
     english_lemmas,
 )
-from signspot.world.people import (
-    HAND_NUMBERS,
-    POSE_NUMBERS,
-    Performance,
-    Plan,
-    Signer,
-    draw_signer,
-    gap_lengths,
-    mouthed,
-    performed,
-    reduced,
-    strokes_of,
-    timed,
-    varied,
-)
+from signspot.world.people import HAND_NUMBERS, POSE_NUMBERS, Performance, Plan, Signer, draw_signer, strokes_of
 from signspot.world.settings import Difficulty, Preset, chance
 
 
@@ -158,13 +143,13 @@ def _perform_episode(
     """Write, sign, subtitle and annotate an episode; the test split is known by its id."""
     is_test = episode_id.startswith("test")
     targets = newsroom.targets if is_test else None
-    sentences = [draw_sentence(newsroom.words, rng, targets) for _ in range(n_subtitles)]
+    sentences = [newsroom.words.draw_sentence(rng, targets) for _ in range(n_subtitles)]
     signs = [sign for i, sentence in enumerate(sentences) for sign in _interpreted(i, sentence, newsroom, signer, rng)]
     signs = [_Sign(None, -1), *signs, *([] if signs[-1].sense is None else [_Sign(None, -1)])]
     forms = tuple(_reduced_form(newsroom, sign.sense, rng) for sign in signs)
     plan, spans = _in_time(forms, signer, newsroom.difficulty, rng)
     words = [sign.sense.word if sign.sense else None for sign in signs]
-    performance = mouthed(performed(plan, signer, newsroom.difficulty.blend_frames, rng), words, spans)
+    performance = plan.performed(signer, newsroom.difficulty.blend_frames, rng).mouthed(words, spans)
     mentioned = [{lemma.word for lemma in sentence.lemmas} for sentence in sentences]
     truth = tuple(
         SignedToken(FrameSpan(*span), sign.sense.word, sign.sense.variant, sign.sense.form_id, signer.signer_id,
@@ -225,7 +210,7 @@ def _in_time(
     plan = strokes_of(forms, signer)
     scales = (difficulty.token_location, difficulty.token_orientation, difficulty.token_fingers)
     amounts = np.clip(rng.normal(difficulty.reduction, 0.12, len(plan)), 0, 0.8)
-    plan = reduced(varied(plan, scales, rng), amounts, difficulty.assimilation)
+    plan = plan.varied(scales, rng).reduced(amounts, difficulty.assimilation)
     counts = np.array([len(form.strokes) if form else 1 for form in forms])
     owner = np.repeat(np.arange(len(forms)), counts)
     total = np.clip(np.rint(rng.normal(10, 1.7, len(forms)) * signer.tempo), _SHORTEST, _LONGEST).astype(np.int64)
@@ -233,9 +218,9 @@ def _in_time(
     total = np.where(is_pause, rng.integers(8, 26, len(forms)), total)
     within = np.where(counts > 1, 3, 0)  # frames of the transition inside a compound
     durations = ((total - within) // counts)[owner]
-    gaps = np.clip(np.rint(1.6 + 2.6 * gap_lengths(plan)), 2, 9).astype(np.int64)
+    gaps = np.clip(np.rint(1.6 + 2.6 * plan.gap_lengths()), 2, 9).astype(np.int64)
     gaps[owner[1:] == owner[:-1]] = 3
-    plan = timed(plan, durations, gaps)
+    plan = plan.timed(durations, gaps)
     first = np.concatenate([[0], np.cumsum(counts)[:-1]])
     starts, stops = plan.start[first], plan.stop[first + counts - 1]
     return plan, list(zip(starts.tolist(), stops.tolist(), strict=True))
@@ -364,15 +349,15 @@ class World:
         form = self.lexicon.forms[entry.type_id]
         knobs = self.preset.difficulty
         plan = strokes_of((None, form, None), signer)
-        plan = varied(plan, (knobs.token_location, knobs.token_orientation, knobs.token_fingers), rng)
+        plan = plan.varied((knobs.token_location, knobs.token_orientation, knobs.token_fingers), rng)
         n = len(form.strokes)
         durations = np.rint(rng.normal(37, 4, n) * signer.tempo * (1.0 if n == 1 else 0.5))
         durations += 2 * (plan.repetitions[1:-1] - 1)
         ends = np.clip(np.rint(rng.normal(11, 4, 2)), 3, 22)
-        gaps = np.rint(4 + 3.2 * gap_lengths(plan)).astype(np.int64)
-        plan = timed(plan, np.concatenate([ends[:1], np.maximum(durations, 12), ends[1:]]).astype(np.int64), gaps)
+        gaps = np.rint(4 + 3.2 * plan.gap_lengths()).astype(np.int64)
+        plan = plan.timed(np.concatenate([ends[:1], np.maximum(durations, 12), ends[1:]]).astype(np.int64), gaps)
         span = int(plan.start[1]), int(plan.stop[-2])
-        return mouthed(performed(plan, signer, _DICTIONARY_BLEND, rng), [entry.word], [span])
+        return plan.performed(signer, _DICTIONARY_BLEND, rng).mouthed([entry.word], [span])
 
     def episodes(self, split: str) -> tuple[str, ...]:
         counts = {"train": self.preset.train_episodes, "test": self.preset.test_episodes}

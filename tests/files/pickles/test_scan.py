@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.files.pickles.door import inspect
-from signspot.files.pickles.scan import Kind, Refused, open_container, scan
+from signspot.files.pickles.scan import Kind, Refused, open_container
 
 
 class Recorder(pickle.Unpickler):
@@ -49,7 +49,7 @@ def test_the_scan_lists_exactly_the_names_unpickling_asks_for(value: object, pro
     content = pickle.dumps(value, protocol)
     recorder = Recorder(content)
     recorder.load()
-    found = scan(open_container(io.BytesIO(content), len(content)))
+    found = open_container(io.BytesIO(content), len(content)).scan()
     assert set(found.names) == set(recorder.names)
 
 
@@ -57,7 +57,7 @@ def test_the_scan_lists_exactly_the_names_unpickling_asks_for(value: object, pro
 def test_no_bytes_make_the_scan_fail(content: bytes) -> None:
     try:
         container = open_container(io.BytesIO(content), len(content))
-        scan(container).refuse_unknown(container.kind)
+        container.scan().refuse_unknown(container.kind)
     except Refused as refused:
         assert str(refused)
 
@@ -97,5 +97,5 @@ def test_a_stream_of_countless_instructions_is_cut_short() -> None:
     torch.save({}, buffer, _use_new_zipfile_serialization=False)
     start = buffer.getvalue()[:17]
     content = start + b"\x80\x02" + b"]" * 1_100_000
-    found = scan(open_container(io.BytesIO(content), len(content)))
+    found = open_container(io.BytesIO(content), len(content)).scan()
     assert "more instructions" in found.strange

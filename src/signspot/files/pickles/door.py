@@ -20,17 +20,7 @@ import numpy as np
 
 from signspot.errors import EnvironmentProblem, InputError
 from signspot.files.pickles import child
-from signspot.files.pickles.scan import (
-    MAX_BYTES,
-    Array,
-    Findings,
-    Kind,
-    Limits,
-    Refused,
-    open_container,
-    read_tree,
-    scan,
-)
+from signspot.files.pickles.scan import MAX_BYTES, Array, Findings, Kind, Limits, Refused, open_container, read_tree
 from signspot.interrupts import gone_afterwards
 
 _NOTHING_RAN = "Nothing was run. Get a .safetensors file, or the data in an open format"
@@ -122,7 +112,7 @@ def _report(path: Path, file: BufferedReader) -> _FileReport:
     try:
         container = open_container(file, n_bytes)
         kind = container.kind
-        findings = scan(container)
+        findings = container.scan()
         findings.refuse_unknown(kind)
     except Refused as refused:
         refusal = str(refused)

@@ -101,6 +101,14 @@ class _Container:
     pickles: _PickleStream
     n_pickles: int  # one after the other
 
+    def scan(self) -> Findings:
+        findings = Findings()
+        allowed = _TORCH if self.kind.is_torch else _PLAIN
+        for _ in range(self.n_pickles):
+            if not findings.strange:
+                _scan_one(self.pickles, allowed, _MOST_INSTRUCTIONS[self.kind], findings)
+        return findings
+
 
 def open_container(file: BinaryIO, n_bytes: int) -> _Container:
     if not n_bytes:
@@ -440,15 +448,6 @@ class Findings:
             raise Refused(f"refused: wants {', '.join(foreign[:3])}{', ...' if foreign[3:] else ''}")
         if self.strange:
             raise Refused(self.strange)
-
-
-def scan(container: _Container) -> Findings:
-    findings = Findings()
-    allowed = _TORCH if container.kind.is_torch else _PLAIN
-    for _ in range(container.n_pickles):
-        if not findings.strange:
-            _scan_one(container.pickles, allowed, _MOST_INSTRUCTIONS[container.kind], findings)
-    return findings
 
 
 def _scan_one(pickles: _PickleStream, allowed: set[str], most: int, findings: Findings) -> None:
