@@ -206,9 +206,7 @@ def test_a_module_in_the_working_folder_is_not_imported(
 
 
 def run_child(request: ReadRequest) -> bytes:
-    done = subprocess.run(
-        [sys.executable, "-m", "signspot.media.child"], input=messages.pack_request(request), capture_output=True
-    )
+    done = subprocess.run([sys.executable, "-m", "signspot.media.child"], input=request.pack(), capture_output=True)
     return done.stdout
 
 
@@ -223,7 +221,7 @@ def test_requests_and_answers_survive_the_journey(tmp_path: Path) -> None:
     box = SignerBox(0.1, 1 / 3, 0.7, 1)
     for shape, part in ((None, None), (FrameShape(256, 224, True), None), (FrameShape(256, 224, True, True), box)):
         request = ReadRequest(path=odd, shape=shape, limits=Limits(stall_seconds=1.5), box=part)
-        assert messages.unpack_request(messages.pack_request(request)) == request
+        assert ReadRequest.unpack(request.pack()) == request
     for kind in (VideoError, EnvironmentProblem):
         error = kind(odd, "a\nb", "fix")
         again = messages.unpack_error(messages.pack_error(error), odd)

@@ -27,7 +27,7 @@ def main() -> None:
     # Whatever a library prints must not land between the messages.
     output = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    request = messages.unpack_request(sys.stdin.buffer.readline())
+    request = ReadRequest.unpack(sys.stdin.buffer.readline())
     _confine(request.limits)
     requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
@@ -35,7 +35,7 @@ def main() -> None:
     try:
         _serve(request, output)
         while _largest_kib() <= most_kib:
-            request = messages.unpack_request(requests.get())
+            request = ReadRequest.unpack(requests.get())
             _serve(request, output)
     except BrokenPipeError:
         return  # the reader has gone
@@ -84,7 +84,7 @@ def _serve(request: ReadRequest, output: int) -> None:
 
     before: Frame | None = None
     with closing(Decoder(request)) as decoder:
-        _send(output, messages.INFO, messages.pack_report(decoder.info))
+        _send(output, messages.INFO, decoder.info.pack())
         for frame in decoder.frames():
             if before is not None and frame.pixels is before.pixels and frame.time_ms == before.time_ms:
                 _send(output, messages.HELD)
@@ -92,7 +92,7 @@ def _serve(request: ReadRequest, output: int) -> None:
                 place = messages.PICTURE.pack(frame.time_ms, *frame.pixels.shape[:2])
                 _send(output, messages.FRAME, place, frame.pixels.data.cast("B"))
             before = frame
-        _send(output, messages.OUTCOME, messages.pack_report(decoder.outcome()))
+        _send(output, messages.OUTCOME, decoder.outcome().pack())
 
 
 def _send(output: int, kind: bytes, *parts: bytes | memoryview) -> None:

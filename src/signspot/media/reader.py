@@ -136,7 +136,7 @@ class _Process:
     def ask(self, request: ReadRequest) -> None:
         if self.popen.stdin:
             with contextlib.suppress(BrokenPipeError):  # it died at once; listening tells why
-                self.popen.stdin.write(messages.pack_request(request))
+                self.popen.stdin.write(request.pack())
 
     def rest(self) -> None:
         """Forget what it said about the video that it has decoded."""
@@ -249,7 +249,7 @@ class _IsolatedDecoder:
                     raise self._nonsense()
                 self._reached_ms = frame.time_ms
                 yield frame
-            self._outcome = messages.unpack_outcome(self._text(*message, messages.OUTCOME))
+            self._outcome = Outcome.unpack(self._text(*message, messages.OUTCOME))
         except (KeyError, TypeError, ValueError) as error:
             raise self._nonsense() from error
 
@@ -270,7 +270,7 @@ class _IsolatedDecoder:
         self._process = process
         process.ask(request)
         try:
-            return messages.unpack_info(self._text(*self._next(), messages.INFO), self._path)
+            return VideoInfo.unpack(self._text(*self._next(), messages.INFO), self._path)
         except SignspotError:
             if not (process.is_used and process.has_ended):
                 raise

@@ -16,6 +16,7 @@ import stat
 import struct
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Self
 
 from signspot.domain.recordings import SignerBox
 from signspot.domain.time import FRAME_RATE, TimeAxis
@@ -46,6 +47,22 @@ class ReadRequest:
     limits: Limits
     box: SignerBox | None = None  # only this part of every picture
 
+    def pack(self) -> bytes:
+        words = {
+            "path": str(self.path.absolute()),
+            "shape": asdict(self.shape) if self.shape else None,
+            "limits": asdict(self.limits),
+            "box": asdict(self.box) if self.box else None,
+        }
+        return json.dumps(words).encode("ascii") + b"\n"
+
+    @classmethod
+    def unpack(cls, line: bytes) -> Self:
+        words = json.loads(line)
+        shape = FrameShape(**words["shape"]) if words["shape"] else None
+        box = SignerBox(**words["box"]) if words["box"] else None
+        return cls(path=Path(words["path"]), shape=shape, limits=Limits(**words["limits"]), box=box)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoInfo:
@@ -61,6 +78,14 @@ class VideoInfo:
     interlaced: bool
     frame_rate: float  # average, pictures a second; 0 where the file does not say
     duration_ms: float | None  # as claimed
+
+    def pack(self) -> bytes:
+        """All but the path: the reader knows that."""
+        return json.dumps({name: value for name, value in asdict(self).items() if name != "path"}).encode("ascii")
+
+    @classmethod
+    def unpack(cls, text: bytes, path: Path) -> Self:
+        return cls(path=path, **json.loads(text))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +103,14 @@ class Outcome:
     origin_ms: float  # the container's own clock at media time zero
     partial: str  # "" or such as "partial, 3:52 of 42:00"
     warnings: tuple[str, ...]
+
+    def pack(self) -> bytes:
+        return json.dumps(asdict(self)).encode("ascii")
+
+    @classmethod
+    def unpack(cls, text: bytes) -> Self:
+        words = json.loads(text)
+        return cls(float(words["origin_ms"]), str(words["partial"]), tuple(map(str, words["warnings"])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,37 +220,6 @@ PICTURE = struct.Struct("<dII")  # media time in ms, height, width; RGB bytes fo
 LONGEST_TEXT = 1 << 20
 
 _ERRORS: dict[str, type[SignspotError]] = {kind.__name__: kind for kind in (VideoError, InputError, EnvironmentProblem)}
-
-
-def pack_request(request: ReadRequest) -> bytes:
-    words = {
-        "path": str(request.path.absolute()),
-        "shape": asdict(request.shape) if request.shape else None,
-        "limits": asdict(request.limits),
-        "box": asdict(request.box) if request.box else None,
-    }
-    return json.dumps(words).encode("ascii") + b"\n"
-
-
-def unpack_request(line: bytes) -> ReadRequest:
-    words = json.loads(line)
-    shape = FrameShape(**words["shape"]) if words["shape"] else None
-    box = SignerBox(**words["box"]) if words["box"] else None
-    return ReadRequest(path=Path(words["path"]), shape=shape, limits=Limits(**words["limits"]), box=box)
-
-
-def pack_report(report: VideoInfo | Outcome) -> bytes:
-    """What a process says about a video, without its path: the reader knows that."""
-    return json.dumps({name: value for name, value in asdict(report).items() if name != "path"}).encode("ascii")
-
-
-def unpack_info(text: bytes, path: Path) -> VideoInfo:
-    return VideoInfo(path=path, **json.loads(text))
-
-
-def unpack_outcome(text: bytes) -> Outcome:
-    words = json.loads(text)
-    return Outcome(float(words["origin_ms"]), str(words["partial"]), tuple(map(str, words["warnings"])))
 
 
 def pack_error(error: SignspotError) -> bytes:
