@@ -92,7 +92,7 @@ def _track(passage: StitchedPassage, model: LandmarkEmbedder) -> EmbeddingTrack:
     axis, made = TimeAxis(np.arange(len(passage.points)) * float(FRAME_MS)), RateRows(model)
     signer = SignerLandmarks(LandmarkTrack("p", axis, passage.points), 100, 100)
     rows = np.concatenate(list(made.blocks(signer)))
-    return made.track(EmbeddingTrack("p", WindowGrid(len(axis)), axis, rows, made.made.fingerprint, False), "p")
+    return made.track(EmbeddingTrack("p", WindowGrid(len(axis)), axis, rows, made.fingerprint, False), "p")
 
 
 def figures(found: list[Passage], threshold: float, *, knows_length: bool) -> tuple[float, ...]:

@@ -52,9 +52,7 @@ def test_rows_in_blocks_are_the_tracks_of_all_lengths_and_nobody_is_zero(monkeyp
     monkeypatch.setattr("signspot.embedding.landmarks._WINDOWS_AT_ONCE", 7)
     rows = np.concatenate(list(made.blocks(landmarks)))
     np.testing.assert_allclose(np.concatenate(list(made.blocks(landmarks, first=5))), rows[5:], atol=1e-5)
-    kept = EmbeddingTrack(
-        "v", WindowGrid(90, stride=3), landmarks.track.axis, rows, made.made.fingerprint, unit_rows=False
-    )
+    kept = EmbeddingTrack("v", WindowGrid(90, stride=3), landmarks.track.axis, rows, made.fingerprint, unit_rows=False)
     track = made.track(kept, "named")
     assert isinstance(track, RateTrack) and track.video_id == "named" and track.fingerprint == model.fingerprint
     assert made.rates.lengths == (10, 16, 24, 34) and track.lengths == (16, 10, 24, 34)

@@ -20,7 +20,7 @@ from signspot.media.writer import VideoWriter
 from signspot.models import embedders as embedder_module
 from signspot.models.head import Head, HeadConfig
 from signspot.stores import features as rows_module
-from signspot.stores.features import FeatureStore, RowFile
+from signspot.stores.features import FeatureStore, RowFile, TrackKey
 from tests.embedding.boxed import BLUE, LEFT, RED, RIGHT, BoxedColours, write_halves
 from tests.models.networks import embedder_of, moving_frames, tiny_head, tiny_i3d
 
@@ -96,7 +96,7 @@ def test_the_trunk_s_track_can_be_had_and_is_the_one_that_is_kept(noise: Episode
     made = trunk.track(noise, kept).track
     with kept.opened_store() as store:
         assert store is not None
-        rows = store.open_rows(media_sha256(noise.video), trunk.fingerprint)
+        rows = store.open_rows(TrackKey(media_sha256(noise.video), trunk.fingerprint))
     assert rows is not None and not made.unit_rows and made.fingerprint == trunk.fingerprint
     np.testing.assert_array_equal(made.vectors, rows)
     assert trunk.track(noise, kept).was_stored and model.track(noise, kept).was_stored

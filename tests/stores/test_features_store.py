@@ -29,7 +29,7 @@ from signspot.stores.features import (
     FeatureStore,
     Kept,
     Remarks,
-    StageVectors,
+    TrackKey,
     _encode_shard,
     _pieces,
     _StoreOptions,
@@ -72,7 +72,7 @@ def test_what_is_put_comes_back(
 ) -> None:
     shared_store.remove(media(number))
     shared_store.put(media(number), track, Remarks(partial, tuple(warnings)))
-    found = shared_store.get(media(number), track.fingerprint, track.grid.stride)
+    found = shared_store.get(TrackKey(media(number), track.fingerprint, track.grid.stride))
     assert same(found, track)
     assert found is not None and found.vectors.dtype == np.float32
     is_zero = ~track.vectors.any(axis=1)
@@ -80,7 +80,7 @@ def test_what_is_put_comes_back(
     assert (lengths[is_zero] == 0).all()
     assert np.allclose(lengths[~is_zero], 1, rtol=0, atol=1e-6)
     assert np.allclose((found.vectors * track.vectors).sum(axis=1)[~is_zero], 1, rtol=0, atol=1e-5)
-    stored = shared_store.find(media(number), track.fingerprint, track.grid.stride)
+    stored = shared_store.find(TrackKey(media(number), track.fingerprint, track.grid.stride))
     assert stored is not None and stored.remarks.warnings == tuple(warnings)
 
 
@@ -91,7 +91,7 @@ def test_views_with_gaps_and_other_byte_orders_are_stored_as_they_read(tmp_path:
     odd = replace(track, vectors=wide[:, ::2], axis=TimeAxis(track.axis.times_ms.astype(">f8"), track.axis.origin_ms))
     with open_store(tmp_path) as store:
         store.put(media(1), odd)
-        assert same(store.get(media(1), MODEL), track)
+        assert same(store.get(TrackKey(media(1), MODEL)), track)
 
 
 def test_the_same_track_gives_the_same_file_in_every_store(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_videos_models_and_strides_do_not_mix(tmp_path: Path) -> None:
         for (sha, _, _), track in originals.items():
             store.put(sha, track)
         for key, track in originals.items():
-            assert same(store.get(*key), track)
-        assert store.get(media(0), "a", 3) is None
-        assert store.get(media(2), "a") is None
+            assert same(store.get(TrackKey(*key)), track)
+        assert store.get(TrackKey(media(0), "a", 3)) is None
+        assert store.get(TrackKey(media(2), "a")) is None
         assert [(e.key.media_sha256, e.key.fingerprint, e.key.stride) for e in store.entries()] == sorted(originals)
 
 
@@ -123,7 +123,7 @@ def test_the_first_of_two_tracks_stays_and_the_second_leaves_no_file(tmp_path: P
     with open_store(tmp_path) as store:
         store.put(media(1), make_track(1))
         store.put(media(1), make_track(2))
-        assert same(store.get(media(1), MODEL), make_track(1))
+        assert same(store.get(TrackKey(media(1), MODEL)), make_track(1))
     assert len(shard_files(tmp_path)) == 1
 
 
@@ -149,14 +149,14 @@ def test_vectors_of_a_trunk_keep_their_lengths(tmp_path: Path) -> None:
     track = trunk_track()
     with open_store(tmp_path) as store:
         store.put(media(1), track)
-        found = store.get(media(1), "trunk")
+        found = store.get(TrackKey(media(1), "trunk"))
         assert found is not None and not found.unit_rows
         assert found.vectors.dtype == np.float32
         np.testing.assert_array_equal(found.vectors, track.vectors.astype(np.float16).astype(np.float32))
         assert store.verify() == ()
     (tmp_path / "catalogue.sqlite3").unlink()
     with open_store(tmp_path) as store:
-        found = store.get(media(1), "trunk")
+        found = store.get(TrackKey(media(1), "trunk"))
         assert found is not None and not found.unit_rows
 
 
@@ -174,9 +174,9 @@ def test_vectors_of_a_trunk_that_halves_cannot_hold_are_refused(tmp_path: Path, 
 @pytest.mark.parametrize("track", [make_track(1), trunk_track(1), make_track(1, n_frames=0)], ids=str)
 def test_rows_are_mapped_as_they_lie_on_the_disk(tmp_path: Path, track: EmbeddingTrack) -> None:
     with open_store(tmp_path) as store:
-        assert store.open_rows(media(1), track.fingerprint) is None
+        assert store.open_rows(TrackKey(media(1), track.fingerprint)) is None
         store.put(media(1), track)
-        rows = store.open_rows(media(1), track.fingerprint)
+        rows = store.open_rows(TrackKey(media(1), track.fingerprint))
     assert rows is not None and rows.dtype == np.float16
     np.testing.assert_array_equal(rows, track.vectors.astype(np.float16))
     if len(rows):
@@ -188,11 +188,11 @@ def test_a_checksum_is_verified_once(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         store.put(media(1), make_track(1))
         (path,) = shard_files(tmp_path)
-        assert store.open_rows(media(1), MODEL) is not None
+        assert store.open_rows(TrackKey(media(1), MODEL)) is not None
         path.write_bytes(path.read_bytes()[:-1] + b"?")
-        assert store.open_rows(media(1), MODEL) is not None
+        assert store.open_rows(TrackKey(media(1), MODEL)) is not None
     with open_store(tmp_path) as store:
-        assert store.open_rows(media(1), MODEL) is None
+        assert store.open_rows(TrackKey(media(1), MODEL)) is None
         assert "does not have the checksum" in store.warnings[0]
         assert shard_files(tmp_path) == []
 
@@ -210,15 +210,18 @@ def test_a_shard_is_what_the_safetensors_library_writes(track: EmbeddingTrack, i
 
 
 def test_what_is_computed_before_an_interruption_is_found_again(tmp_path: Path) -> None:
-    made = StageVectors("trunk", 8)
+    key = TrackKey(media(1), "trunk")
     rows = np.ones((200, 8), np.float32)
     with open_store(tmp_path) as store:
-        with pytest.raises(KeyboardInterrupt), store.unfinished(media(1), made) as started:
+        with pytest.raises(KeyboardInterrupt), store.unfinished(key, 8) as started:
             started.append(rows)
             raise KeyboardInterrupt
-        with store.unfinished(media(1), made, stride=2) as other, store.unfinished(media(2), made) as another:
+        with (
+            store.unfinished(TrackKey(media(1), "trunk", 2), 8) as other,
+            store.unfinished(TrackKey(media(2), "trunk"), 8) as another,
+        ):
             assert len(other) == len(another) == 0
-        with store.unfinished(media(1), made) as again, store.unfinished(media(1), made) as meanwhile:
+        with store.unfinished(key, 8) as again, store.unfinished(key, 8) as meanwhile:
             assert (len(again), len(meanwhile)) == (128, 0)
         assert list((tmp_path / "unfinished").iterdir()) == []
 
@@ -229,7 +232,7 @@ def test_without_locks_a_track_is_computed_whole(number: int, tmp_path: Path, mo
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
-    with open_store(tmp_path) as store, store.unfinished(media(1), StageVectors("trunk", 8)) as rows:
+    with open_store(tmp_path) as store, store.unfinished(TrackKey(media(1), "trunk"), 8) as rows:
         rows.append(np.ones((200, 8), np.float32))
         assert len(rows.mapped()) == 200
     assert list((tmp_path / "unfinished").iterdir()) == []
@@ -250,7 +253,7 @@ def test_a_folder_that_cannot_be_flushed_or_looked_at_does_no_harm(
         store.put(media(1), make_track(1))
         store.put(media(2), make_track(2))
         store.remove(media(2))
-        assert same(store.get(media(1), MODEL), make_track(1))
+        assert same(store.get(TrackKey(media(1), MODEL)), make_track(1))
     look = Path.stat
 
     def stale(path: Path, **options: bool) -> os.stat_result:
@@ -265,7 +268,7 @@ def test_a_folder_that_cannot_be_flushed_or_looked_at_does_no_harm(
 
 def test_what_the_user_gave_leaves_nothing_unfinished(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
-        with pytest.raises(VideoError, match="broken"), store.unfinished(media(1), StageVectors("trunk", 8)) as rows:
+        with pytest.raises(VideoError, match="broken"), store.unfinished(TrackKey(media(1), "trunk"), 8) as rows:
             rows.append(np.ones((200, 8), np.float32))
             raise VideoError("x.mp4", "broken")
         assert list((tmp_path / "unfinished").iterdir()) == []
@@ -273,7 +276,7 @@ def test_what_the_user_gave_leaves_nothing_unfinished(tmp_path: Path) -> None:
 
 def test_unfinished_rows_are_removed_with_their_video_and_swept_when_old(tmp_path: Path) -> None:
     def leave(store: FeatureStore, number: int) -> None:
-        with pytest.raises(KeyboardInterrupt), store.unfinished(media(number), StageVectors("trunk", 8)) as rows:
+        with pytest.raises(KeyboardInterrupt), store.unfinished(TrackKey(media(number), "trunk"), 8) as rows:
             rows.append(np.ones((200, 8), np.float32))
             raise KeyboardInterrupt
 
@@ -293,7 +296,7 @@ def test_only_a_sha256_names_media(tmp_path: Path, sha: str) -> None:
     with open_store(tmp_path) as store:
         for call in (
             lambda: store.put(sha, make_track()),
-            lambda: store.get(sha, MODEL),
+            lambda: store.get(TrackKey(sha, MODEL)),
             lambda: store.remove(sha),
         ):
             with pytest.raises(InputError, match="is not the sha256 of a file"):
@@ -304,10 +307,10 @@ def test_odd_fingerprints_and_strides_are_refused(tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         for fingerprint in ("", "a\0b", "\udc80"):
             with pytest.raises(InputError, match="is not the fingerprint of a model"):
-                store.get(media(1), fingerprint)
+                store.get(TrackKey(media(1), fingerprint))
         for stride in (0, 2**63):
             with pytest.raises(InputError, match="windows cannot lie that far apart"):
-                store.get(media(1), MODEL, stride)
+                store.get(TrackKey(media(1), MODEL, stride))
 
 
 def test_every_one_of_200_flipped_bits_is_detected(tmp_path: Path) -> None:
@@ -337,13 +340,13 @@ def test_a_damaged_shard_is_dropped_with_a_warning_and_stored_again(tmp_path: Pa
             path.unlink()
         else:
             path.write_bytes({"flip": content[:-1] + b"?", "cut": content[:99], "empty": b""}[damage])
-        assert store.get(media(1), MODEL) is None
+        assert store.get(TrackKey(media(1), MODEL)) is None
         assert len(store.warnings) == 1 and "the track is computed again" in store.warnings[0]
-        assert store.find(media(1), MODEL) is None
+        assert store.find(TrackKey(media(1), MODEL)) is None
         assert [path.name[:64] for path in shard_files(tmp_path)] == [media(2)]
         store.put(media(1), make_track(1))
-        assert same(store.get(media(1), MODEL), make_track(1))
-        assert same(store.get(media(2), MODEL), make_track(2))
+        assert same(store.get(TrackKey(media(1), MODEL)), make_track(1))
+        assert same(store.get(TrackKey(media(2), MODEL)), make_track(2))
         assert len(store.warnings) == 1
 
 
@@ -364,7 +367,7 @@ def test_a_flipped_bit_in_the_catalogue_never_gives_a_wrong_track(tmp_path: Path
         try:
             with open_store(folder) as store:
                 for number in range(2):
-                    found = store.get(media(number), MODEL)
+                    found = store.get(TrackKey(media(number), MODEL))
                     recomputed += found is None
                     assert found is None or same(found, make_track(number))
         except SignspotError:
@@ -385,8 +388,8 @@ def test_what_is_lost_is_logged_with_the_recording_it_belongs_to(
     first, second = (next(tmp_path.glob(f"shards/{media(number)}*")) for number in (1, 2))
     first.write_bytes(b"")
     with open_store(tmp_path) as store:
-        assert store.get(media(1), MODEL) is None
-        assert store.get(media(2), MODEL) is not None
+        assert store.get(TrackKey(media(1), MODEL)) is None
+        assert store.get(TrackKey(media(2), MODEL)) is not None
     assert [f"{first}: the stored vectors of {make_track(1).video_id}: " in said for said in caplog.messages] == [True]
     second.write_bytes(b"")
     for path in tmp_path.glob("catalogue*"):
@@ -405,7 +408,7 @@ def test_a_row_that_points_to_the_shard_of_another_video_is_dropped(tmp_path: Pa
         connection.execute("UPDATE track SET media_sha256 = ?", (media(2),))
     connection.close()
     with open_store(tmp_path) as store:
-        assert store.get(media(2), MODEL) is None
+        assert store.get(TrackKey(media(2), MODEL)) is None
         assert "belongs to another video or model" in store.warnings[0]
 
 
@@ -420,7 +423,7 @@ def test_a_lost_catalogue_is_made_anew_from_the_shards(tmp_path: Path) -> None:
     with open_store(tmp_path, IN_TWO_HOURS) as store:
         assert store.entries() == before
         assert store.verify() == ()
-        assert all(same(store.get(media(number), MODEL), make_track(number)) for number in range(3))
+        assert all(same(store.get(TrackKey(media(number), MODEL)), make_track(number)) for number in range(3))
 
 
 @pytest.mark.parametrize(
@@ -484,7 +487,7 @@ def test_remove_forgets_one_model_or_everything(tmp_path: Path) -> None:
         for model in ("one", "two"):
             store.put(media(1), replace(make_track(1), fingerprint=f"{model} box 0,0,1,1"), model=f"called {model}")
             store.put_entry_vectors({entry_key(1): entry_vector(1)}, model)
-        with pytest.raises(KeyboardInterrupt), store.unfinished(media(5), StageVectors("two", 8)) as rows:
+        with pytest.raises(KeyboardInterrupt), store.unfinished(TrackKey(media(5), "two"), 8) as rows:
             rows.append(np.ones((200, 8), np.float32))
             raise KeyboardInterrupt
         assert len(store.remove(None, "called one").tracks) == 1
@@ -621,7 +624,7 @@ def test_an_older_catalogue_is_brought_up_to_date_and_keeps_its_tracks(tmp_path:
             store._catalogue._rows(f"DROP TABLE {table}")
         store._catalogue._rows("PRAGMA user_version = 1")
     with open_store(tmp_path) as store:
-        assert same(store.get(media(1), MODEL), make_track(1))
+        assert same(store.get(TrackKey(media(1), MODEL)), make_track(1))
         store.put_entry_vectors({entry_key(1): entry_vector(1)}, MODEL)
         assert len(store.entry_vectors([entry_key(1)], MODEL)) == 1
 
@@ -647,7 +650,7 @@ def test_opening_sweeps_orphans_once_they_are_old(tmp_path: Path) -> None:
     open_store(tmp_path).close()
     assert set(shard_files(tmp_path)) == {*kept, *orphans}
     with open_store(tmp_path, IN_TWO_HOURS) as store:
-        assert same(store.get(media(1), MODEL), make_track(1))
+        assert same(store.get(TrackKey(media(1), MODEL)), make_track(1))
     assert shard_files(tmp_path) == kept
 
 
@@ -658,7 +661,7 @@ def test_a_store_serves_many_threads(tmp_path: Path) -> None:
         try:
             for number in range(first, first + 10):
                 store.put(media(number), make_track(number))
-                assert same(store.get(media(number), MODEL), make_track(number))
+                assert same(store.get(TrackKey(media(number), MODEL)), make_track(number))
         except BaseException as error:
             failures.append(error)
 
@@ -695,7 +698,7 @@ def test_a_network_file_system_is_refused_unless_allowed(tmp_path: Path, monkeyp
         open_store(tmp_path)
     with open_store(tmp_path, _StoreOptions(allow_network=True)) as store:
         store.put(media(1), make_track(1))
-        assert same(store.get(media(1), MODEL), make_track(1))
+        assert same(store.get(TrackKey(media(1), MODEL)), make_track(1))
         assert not list(tmp_path.glob("*-wal"))
     with sqlite3.connect(tmp_path / "catalogue.sqlite3") as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)  # TRUNCATE is not persistent
@@ -721,5 +724,5 @@ def test_ten_thousand_tracks_are_found_in_under_a_second(tmp_path: Path) -> None
                 (tmp_path / "shards" / stored.file_name).touch()
     started = time.process_time()
     with open_store(tmp_path, IN_TWO_HOURS) as store:
-        assert all(store.find(media(number), MODEL) for number in range(10_000))
+        assert all(store.find(TrackKey(media(number), MODEL)) for number in range(10_000))
     assert time.process_time() - started < 1

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from signspot.errors import EnvironmentProblem
-from signspot.stores.features import MIGRATIONS, Remarks, StoredTrack, _Catalogue, _TrackKey
+from signspot.stores.features import MIGRATIONS, Remarks, StoredTrack, TrackKey, _Catalogue
 from tests.stores.store_tracks import media
 
 STORED = StoredTrack(
-    key=_TrackKey(media(1), "model"),
+    key=TrackKey(media(1), "model"),
     video_id="video",
     n_windows=3,
     dim=4,

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from signspot.errors import EnvironmentProblem
-from signspot.stores.features import _StoreOptions, open_store
+from signspot.stores.features import TrackKey, _StoreOptions, open_store
 from tests.stores.store_tracks import MODEL, entry_key, entry_vector, make_track, media, same
 
 ROOT = Path(__file__).parents[2]
@@ -55,9 +55,9 @@ def said(process: subprocess.Popen[str]) -> str:
 def stored_numbers(folder: Path, numbers: range) -> set[int]:
     """Which tracks are there; everything that is there must be whole."""
     with open_store(folder) as store:
-        found = {number for number in numbers if store.find(media(number), MODEL)}
+        found = {number for number in numbers if store.find(TrackKey(media(number), MODEL))}
         assert store.verify() == ()
-        assert all(same(store.get(media(number), MODEL), make_track(number)) for number in list(found)[-3:])
+        assert all(same(store.get(TrackKey(media(number), MODEL)), make_track(number)) for number in list(found)[-3:])
         assert store.warnings == ()
     return found
 
@@ -136,7 +136,7 @@ def test_a_stopped_writer_is_named_and_does_not_block_readers(tmp_path: Path) ->
         process.send_signal(signal.SIGSTOP)
         with open_store(tmp_path, _StoreOptions(patience_seconds=0.3, clock=IN_TWO_HOURS.clock)) as store:
             assert "left-over files could not be cleared" in store.warnings[0]
-            assert same(store.get(media(1), MODEL), make_track(1))
+            assert same(store.get(TrackKey(media(1), MODEL)), make_track(1))
             with pytest.raises(EnvironmentProblem, match=rf"is held by process {process.pid} on .+: wait for it"):
                 store.put(media(2), make_track(2))
             process.kill()
@@ -335,7 +335,7 @@ def check_after_fault(folder: Path, done: subprocess.CompletedProcess[str]) -> N
         assert 2 in found
     with open_store(folder) as store:
         store.put(media(2), make_track(2))
-        assert same(store.get(media(2), MODEL), make_track(2))
+        assert same(store.get(TrackKey(media(2), MODEL)), make_track(2))
         assert store.verify() == ()
 
 

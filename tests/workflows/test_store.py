@@ -12,16 +12,12 @@ from signspot.domain.time import TimeAxis
 from signspot.domain.tracks import LANDMARK_DIM, EmbeddingTrack, WindowGrid
 from signspot.errors import InputError, SignspotError
 from signspot.media.video import media_sha256
-from signspot.stores.features import EntryKey, FeatureStore, Remarks, StageVectors, open_store
+from signspot.stores.features import EntryKey, FeatureStore, Remarks, TrackKey, open_store
 from signspot.workflows.store import (
     StoreRequest,
-    in_words,
     kept_record,
     list_store,
-    n_clips,
-    recordings,
     remove_from_store,
-    totals,
     verify_store,
 )
 from tests.stores.store_tracks import MODEL, entry_vector, make_track
@@ -40,7 +36,7 @@ def fill(store: FeatureStore, videos: dict[str, Path]) -> None:
     boxed = replace(make_track(1, video_id="news", stride=4), fingerprint=f"{'ab' * 32} box 0.0,0.0,1.0,0.5")
     store.put(news, boxed)
     store.put(news, landmarks("news"))
-    with pytest.raises(KeyboardInterrupt), store.unfinished(walk, StageVectors(MODEL, 8)) as rows:
+    with pytest.raises(KeyboardInterrupt), store.unfinished(TrackKey(walk, MODEL), 8) as rows:
         rows.append(np.ones((200, 8), np.float32))
         raise KeyboardInterrupt
     for fingerprint in (MODEL, "another"):
@@ -69,19 +65,19 @@ def folder(tmp_path: Path, videos: dict[str, Path]) -> Iterator[Path]:
 
 def test_everything_is_listed_by_recording_and_by_model(folder: Path, videos: dict[str, Path]) -> None:
     (holding,) = list_store(StoreRequest(folder=folder))
-    assert [(track.video_id, in_words(track)) for track in recordings(holding.kept)] == [
+    assert [(track.video_id, track.in_words()) for track in holding.kept.recordings()] == [
         ("news", "7 windows, one every 4 frames, box 0.0,0.0,1.0,0.5"),
         ("news", "25 windows"),
         ("news", "40 frames of landmarks"),
     ]
-    assert n_clips(holding.kept) == 1
-    found = {total.model: (total.recordings, total.clips) for total in totals(holding.kept)}
+    assert holding.kept.n_clips() == 1
+    found = {total.model: (total.recordings, total.clips) for total in holding.kept.totals()}
     assert found == {"abababababab": (1, 0), "colour": (1, 1), "colour-1": (0, 1), "mediapipe": (1, 0)}
     record = kept_record(folder, [holding])
     first = record["recordings"][1]  # type: ignore[index]
     assert (first["model"], first["partial"], first["warnings"]) == ("colour", "partial, 0:01 of 0:02", ["a warning"])
     assert record["unfinished"][0]["sha256"] == media_sha256(videos["walk"])  # type: ignore[index]
-    assert record["bytes"] == holding.kept.n_bytes > sum(total.bytes for total in totals(holding.kept))
+    assert record["bytes"] == holding.kept.n_bytes > sum(total.bytes for total in holding.kept.totals())
     files = [path for path in folder.rglob("*/*") if path.is_file()]
     assert record["bytes"] == sum(path.stat().st_size for path in files) + 2 * 32
 

@@ -22,7 +22,7 @@ from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
 from signspot.stores.corpus import CorpusSource, read_corpus
 from signspot.stores.dictionary import read_dictionary
-from signspot.stores.features import open_store
+from signspot.stores.features import TrackKey, open_store
 from signspot.workflows.train import (
     MaterialFiles,
     MaterialOptions,
@@ -129,7 +129,7 @@ def test_rows_and_entries_are_vectors_of_the_trunk(written: Path, place: Place, 
         by_hand = model.trunk_vectors(frames[None, window : window + 16])[0]
         assert np.array_equal(material.tracks[0][window], by_hand.astype(np.float16))
     with open_store(place.store) as store:
-        rows = store.open_rows(media_sha256(place.world.broadcast), model.trunk_fingerprint)
+        rows = store.open_rows(TrackKey(media_sha256(place.world.broadcast), model.trunk_fingerprint))
         assert rows is not None
         assert np.array_equal(material.tracks[0], rows)
 

@@ -45,13 +45,9 @@ from signspot.workflows.store import (
     SHORT,
     Holding,
     StoreRequest,
-    in_words,
     kept_record,
     list_store,
-    n_clips,
-    recordings,
     remove_from_store,
-    totals,
     verify_store,
 )
 
@@ -253,17 +249,17 @@ def _confirm(kept: Kept, folder: Path) -> None:
 def _say_removed(holdings: Iterable[Holding], folder: Path, done: str) -> None:
     for holding in holdings:
         kept = holding.kept
-        tracks = [f"{in_words(track)} of {kept.model(track.key.fingerprint)}" for track in recordings(kept)]
+        tracks = [f"{track.in_words()} of {kept.model(track.key.fingerprint)}" for track in kept.recordings()]
         details = f": {'; '.join(tracks)}" if holding.asked and tracks else ""
         say(f"{holding.asked or folder}: {_described(kept)}" + (f" {done}{details}" if kept.media else ""))
 
 
 def _described(kept: Kept) -> str:
-    n_recordings = len({track.key.media_sha256 for track in recordings(kept)})
+    n_recordings = len({track.key.media_sha256 for track in kept.recordings()})
     n_unfinished = len({one.media_sha256 for one in kept.unfinished})
     parts = [
         *([counted(n_recordings, "recording")] if n_recordings else []),
-        *([counted(n_clips(kept), "dictionary clip")] if n_clips(kept) else []),
+        *([counted(kept.n_clips(), "dictionary clip")] if kept.n_clips() else []),
         *([f"unfinished work on {counted(n_unfinished, 'recording')}"] if n_unfinished else []),
     ]
     return f"{', '.join(parts)} ({readable_size(kept.n_bytes)})" if parts else "nothing is kept"
@@ -271,7 +267,7 @@ def _described(kept: Kept) -> str:
 
 def _show_kept(kept: Kept, folder: Path) -> None:
     _show_table(kept)
-    for total in totals(kept):
+    for total in kept.totals():
         counts = ((total.recordings, "recording"), (total.clips, "dictionary clip"))
         said = ", ".join(counted(number, noun) for number, noun in counts if number)
         say(f"{total.model}: {said} ({readable_size(total.bytes)})")
@@ -279,12 +275,12 @@ def _show_kept(kept: Kept, folder: Path) -> None:
 
 
 def _show_table(kept: Kept) -> None:
-    tracks = recordings(kept)
+    tracks = kept.recordings()
     if not tracks:
         return
     rows = []
     for track in tracks:
         remarks = "; ".join(filter(None, (track.remarks.partial, *track.remarks.warnings)))
         model, sha256 = kept.model(track.key.fingerprint), track.key.media_sha256[:SHORT]
-        rows.append((track.video_id, sha256, model, in_words(track), readable_size(track.n_bytes), remarks))
+        rows.append((track.video_id, sha256, model, track.in_words(), readable_size(track.n_bytes), remarks))
     print_table(("recording", "sha256", "model", "kept", "size", "notes"), rows)

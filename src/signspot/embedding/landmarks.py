@@ -48,7 +48,7 @@ from signspot.formats.pose import POSE_SUFFIX, landmarks_beside, read_pose
 from signspot.media.reader import VideoReader, claimed_ms
 from signspot.media.trim import Trim, trim_by_landmarks
 from signspot.media.video import media_sha256
-from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, as_stored
+from signspot.stores.features import FeatureStore, Remarks, RowFile, TrackKey, as_stored
 
 if TYPE_CHECKING:
     from signspot.models.embedders import LandmarkEmbedder
@@ -114,11 +114,13 @@ class RateRows:
     is_trunk: bool = False  # rows of the trunk's vectors, before the head
 
     @property
-    def made(self) -> StageVectors:
-        network, lengths = self.network, self.rates.lengths
-        fingerprint = network.trunk_fingerprint if self.is_trunk else network.fingerprint
-        dim = network.trunk_dim if self.is_trunk else network.dim
-        return StageVectors(f"{fingerprint} windows {' '.join(map(str, lengths))}", dim * len(lengths))
+    def fingerprint(self) -> str:
+        fingerprint = self.network.trunk_fingerprint if self.is_trunk else self.network.fingerprint
+        return f"{fingerprint} windows {' '.join(map(str, self.rates.lengths))}"
+
+    @property
+    def dim(self) -> int:
+        return (self.network.trunk_dim if self.is_trunk else self.network.dim) * len(self.rates.lengths)
 
     def blocks(self, landmarks: SignerLandmarks, first: int = 0) -> Iterator[FloatArray]:
         """Rows (n, lengths x d) of the windows from number `first` on; zeros for a window that nobody is seen in."""
@@ -346,8 +348,8 @@ def landmarks_of(
     if beside is not None:
         return VideoLandmarks(read_pose(beside, video.stem))
     sha256, filed = media_sha256(video), filed_under(_landmarks_name(video), box)
-    known = store.find(sha256, filed) if store is not None else None
-    track = store.get(sha256, filed) if store is not None else None
+    known = store.find(TrackKey(sha256, filed)) if store is not None else None
+    track = store.get(TrackKey(sha256, filed)) if store is not None else None
     if track is not None and known is not None:
         return VideoLandmarks(_signer(track, video, reading), known.remarks)
     found = detected(video, reading, box)
@@ -429,25 +431,25 @@ def _read_track(episode: Episode, made: RateRows, reading: Reading) -> VideoTrac
     Rows are rounded as on the disk also the first time, and without a store, so that answers never differ.
     """
     sha256, box = media_sha256(episode.video), reading.box or episode.box
-    name = f"{made.made.fingerprint} {_landmarks_name(episode.video)}"
-    filed = replace(made.made, fingerprint=filed_under(name, box))
+    name = f"{made.fingerprint} {_landmarks_name(episode.video)}"
+    key = TrackKey(sha256, filed_under(name, box), reading.stride)
     with reading.opened_store() as store:
-        known = store.find(sha256, filed.fingerprint, reading.stride) if store is not None else None
-        rows = store.open_track(sha256, filed.fingerprint, reading.stride) if store is not None else None
+        known = store.find(key) if store is not None else None
+        rows = store.open_track(key) if store is not None else None
         if rows is not None and known is not None:
             track = made.track(rows, episode.video_id)
-            return VideoTrack(track, sha256, known.remarks, filed.fingerprint, was_stored=True, box=box)
+            return VideoTrack(track, sha256, known.remarks, key.fingerprint, was_stored=True, box=box)
         found = landmarks_of(episode.video, reading, box, store)
         if not len(found.signer.track.axis):
             raise VideoError(episode.video, "holds no frames", "give a recording of somebody who signs")
         doubts = (*_doubts(found), *strange_length(episode.video, found.signer, isolated=reading.isolated))
         remarks = replace(found.remarks, warnings=(*found.remarks.warnings, *doubts))
-        new = RowFile(filed.dim, np.float16) if store is None else store.unfinished(sha256, filed, reading.stride)
+        new = RowFile(made.dim, np.float16) if store is None else store.unfinished(key, made.dim)
         with new as file:
             rows = _embedded(found, made, file, reading)
             if store is not None:
-                store.put(sha256, replace(rows, fingerprint=filed.fingerprint), remarks, made.network.name)
-    return VideoTrack(made.track(rows, episode.video_id), sha256, remarks, filed.fingerprint, box=box)
+                store.put(sha256, replace(rows, fingerprint=key.fingerprint), remarks, made.network.name)
+    return VideoTrack(made.track(rows, episode.video_id), sha256, remarks, key.fingerprint, box=box)
 
 
 def _embedded(found: VideoLandmarks, made: RateRows, file: RowFile, reading: Reading) -> EmbeddingTrack:
@@ -456,7 +458,7 @@ def _embedded(found: VideoLandmarks, made: RateRows, file: RowFile, reading: Rea
     for block in made.blocks(found.signer, len(file)):
         file.append(block)
         reading.progress(f"embedding the windows of {track.video_id}", len(file), len(grid))
-    return EmbeddingTrack(track.video_id, grid, track.axis, file.mapped(), made.made.fingerprint, unit_rows=False)
+    return EmbeddingTrack(track.video_id, grid, track.axis, file.mapped(), made.fingerprint, unit_rows=False)
 
 
 def _doubts(found: VideoLandmarks) -> tuple[str, ...]:

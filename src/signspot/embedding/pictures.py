@@ -39,7 +39,7 @@ from signspot.media.reader import VideoReader
 from signspot.media.trim import trim_by_motion, trim_clip
 from signspot.media.video import ReadReport, media_sha256
 from signspot.stores.dictionary import EntryFeatures, read_entry_features
-from signspot.stores.features import FeatureStore, Remarks, RowFile, StageVectors, as_stored, row_blocks
+from signspot.stores.features import FeatureStore, Remarks, RowFile, TrackKey, as_stored, row_blocks
 
 if TYPE_CHECKING:
     from signspot.models.embedders import VideoEmbedder
@@ -161,35 +161,36 @@ class PictureModel:
 
     def _kept(self, episode: Episode, sha256: str, reading: Reading, store: FeatureStore | None) -> VideoTrack:
         """The track that the store keeps: of the trunk where it can be had, else of the whole network."""
-        box, made = self._box(episode, reading), self._made()
-        filed = replace(made, fingerprint=filed_under(made.fingerprint, box))
-        known = store.find(sha256, filed.fingerprint, reading.stride) if store is not None else None
-        track = store.open_track(sha256, filed.fingerprint, reading.stride) if store is not None else None
+        box, (made_by, dim) = self._box(episode, reading), self._made()
+        key = TrackKey(sha256, filed_under(made_by, box), reading.stride)
+        known = store.find(key) if store is not None else None
+        track = store.open_track(key) if store is not None else None
         if track is not None and known is not None:
-            named = replace(track, video_id=episode.video_id, fingerprint=made.fingerprint)
-            return VideoTrack(named, sha256, known.remarks, filed.fingerprint, was_stored=True, box=box)
+            named = replace(track, video_id=episode.video_id, fingerprint=made_by)
+            return VideoTrack(named, sha256, known.remarks, key.fingerprint, was_stored=True, box=box)
         stage: Stage = "trunk" if self.network.trunk_fingerprint else "embedding"
         progress = _in_windows(episode, reading)
-        unfinished = RowFile(made.dim, np.float16) if store is None else store.unfinished(sha256, filed, reading.stride)
+        unfinished = RowFile(dim, np.float16) if store is None else store.unfinished(key, dim)
         with unfinished as rows:
             found = embed_video(episode, self.network, reading, stage=stage, rows=rows, progress=progress)
             remarks = _remarks(found.report)
             if store is not None:
-                store.put(sha256, replace(found.track, fingerprint=filed.fingerprint), remarks, self.name)
-        return VideoTrack(found.track, sha256, remarks, filed.fingerprint, box=box)
+                store.put(sha256, replace(found.track, fingerprint=key.fingerprint), remarks, self.name)
+        return VideoTrack(found.track, sha256, remarks, key.fingerprint, box=box)
 
-    def _made(self) -> StageVectors:
+    def _made(self) -> tuple[str, int]:
+        """The fingerprint of what makes the rows that are kept, and how long they are."""
         network = self.network
         if network.trunk_fingerprint:
-            return StageVectors(network.trunk_fingerprint, network.trunk_dim)
-        return StageVectors(network.fingerprint, network.dim)
+            return network.trunk_fingerprint, network.trunk_dim
+        return network.fingerprint, network.dim
 
     def _box(self, recording: Episode | Entry, reading: Reading) -> SignerBox | None:
         return _seen_box(recording, self.network.frame_shape, reading.box)
 
     def _is_stored(self, episode: Episode, sha256: str, reading: Reading, store: FeatureStore | None) -> bool:
-        filed = filed_under(self._made().fingerprint, self._box(episode, reading))
-        return store is not None and store.find(sha256, filed, reading.stride) is not None
+        filed = filed_under(self._made()[0], self._box(episode, reading))
+        return store is not None and store.find(TrackKey(sha256, filed, reading.stride)) is not None
 
     def _after_head(self, track: EmbeddingTrack) -> EmbeddingTrack:
         if track.unit_rows:

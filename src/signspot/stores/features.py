@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 import zlib
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -33,7 +34,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from signspot.domain.time import Progress, TimeAxis
-from signspot.domain.tracks import EmbeddingTrack, FloatArray, Vectors, WindowGrid
+from signspot.domain.tracks import LANDMARK_DIM, EmbeddingTrack, FloatArray, Vectors, WindowGrid
 from signspot.errors import EnvironmentProblem, InputError, Notice, SignspotError, one_line, readable_size
 from signspot.files.atomic import (
     NETWORK_FILE_SYSTEMS,
@@ -50,15 +51,6 @@ from signspot.files.atomic import (
     take_lock,
 )
 from signspot.interrupts import at_interruption
-
-
-@dataclass(frozen=True, slots=True)
-class StageVectors:
-    """What the vectors of a stage are filed under, and how long they are."""
-
-    fingerprint: str
-    dim: int
-
 
 _COLUMNS = "media_sha256, fingerprint, stride, video_id, n_windows, dim, partial, warnings, shard_sha256, n_bytes"
 _OF_KEY = "media_sha256 = ? AND fingerprint = ? AND stride = ?"
@@ -141,7 +133,7 @@ class _Catalogue:
                 self._connection.rollback()
                 raise
 
-    def find(self, key: _TrackKey) -> StoredTrack | None:
+    def find(self, key: TrackKey) -> StoredTrack | None:
         """The row of `key`."""
         found = self._stored(f"WHERE {_OF_KEY}", key.media_sha256, key.fingerprint, key.stride)
         return found[0] if found else None
@@ -369,7 +361,7 @@ def _is(error: Exception, *codes: int) -> bool:
 def _from_row(row: tuple[Any, ...]) -> StoredTrack:
     media_sha256, fingerprint, stride, video_id, n_windows, dim, partial, warnings, shard_sha256, n_bytes = row
     return StoredTrack(
-        key=_TrackKey(media_sha256, fingerprint, int(stride)),
+        key=TrackKey(media_sha256, fingerprint, int(stride)),
         video_id=video_id,
         n_windows=int(n_windows),
         dim=int(dim),
@@ -389,6 +381,7 @@ _METADATA_KEY = "signspot"
 _LARGEST_HALF = float(np.finfo(np.float16).max)
 _SQUARE_TOLERANCE = 0.02  # of the squared length of a row that should be of length 1
 _SHA256 = re.compile("[0-9a-f]{64}")
+_BOX, _OF_CLIP = " box ", " entry "  # in fingerprints
 
 
 class _DamagedShard(Exception):
@@ -396,7 +389,7 @@ class _DamagedShard(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _TrackKey:
+class TrackKey:
     """What a stored track belongs to: tracks that differ in any of these never mix."""
 
     media_sha256: str
@@ -424,7 +417,7 @@ class Remarks:
 class StoredTrack:
     """What the catalogue knows about one shard."""
 
-    key: _TrackKey
+    key: TrackKey
     video_id: str
     n_windows: int
     dim: int
@@ -439,6 +432,20 @@ class StoredTrack:
     @property
     def file_name(self) -> str:
         return _shard_name(self.key.media_sha256, self.shard_sha256)
+
+    @property
+    def is_landmarks(self) -> bool:
+        return self.dim == LANDMARK_DIM
+
+    @property
+    def is_of_clip(self) -> bool:
+        return _OF_CLIP in self.key.fingerprint
+
+    def in_words(self) -> str:
+        what = "frames of landmarks" if self.is_landmarks else "windows"
+        stride = f", one every {self.key.stride} frames" if self.key.stride > 1 else ""
+        box = self.key.fingerprint.partition(_BOX)[2]
+        return f"{self.n_windows:,} {what}{stride}{f', box {box}' if box else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,7 +474,7 @@ def _shard_name(media_sha256: str, shard_sha256: str) -> str:
 
 def _encode_shard(media_sha256: str, track: EmbeddingTrack, remarks: Remarks) -> tuple[StoredTrack, bytes]:
     """The row and the header of a track; the same track always gives the same bytes."""
-    key = _TrackKey(media_sha256, track.fingerprint, track.grid.stride)
+    key = TrackKey(media_sha256, track.fingerprint, track.grid.stride)
     _refuse_unusable(track)
     card = {
         "key": asdict(key),
@@ -502,7 +509,7 @@ def _open_shard(path: Path, stored: StoredTrack) -> EmbeddingTrack:
         with safe_open(path, framework="numpy") as shard:
             card = json.loads(shard.metadata()[_METADATA_KEY])
             # A flipped bit in the catalogue may lead to the sound shard of another video.
-            if _TrackKey(**card["key"]) != stored.key:
+            if TrackKey(**card["key"]) != stored.key:
                 raise _DamagedShard("belongs to another video or model")
             axis = TimeAxis(shard.get_tensor("times_ms"), card["origin_ms"])
         grid = WindowGrid(card["n_frames"], card["length"], stored.key.stride)
@@ -576,7 +583,7 @@ def _refuse_unusable(track: EmbeddingTrack) -> None:
 
 def _stored(card: dict[str, Any], shape: tuple[int, ...], shard_sha256: str, n_bytes: int) -> StoredTrack:
     return StoredTrack(
-        key=_TrackKey(**card["key"]),
+        key=TrackKey(**card["key"]),
         video_id=card["video_id"],
         n_windows=shape[0],
         dim=shape[1],
@@ -658,6 +665,16 @@ class _Unfinished:
 
 
 @dataclass(frozen=True, slots=True)
+class _ModelTotal:
+    """How much of a store belongs to one model."""
+
+    model: str
+    recordings: int
+    clips: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What a store holds, or a part of it."""
 
@@ -701,6 +718,29 @@ class Kept:
                 one for one in self.unfinished if model is None and media_sha256 in (None, one.media_sha256)
             ),
         )
+
+    def recordings(self) -> tuple[StoredTrack, ...]:
+        """The tracks of recordings by their names, without those of dictionary clips, which training keeps."""
+        tracks = (track for track in self.tracks if not track.is_of_clip)
+        return tuple(sorted(tracks, key=lambda track: (track.video_id, track.key.media_sha256, track.key.fingerprint)))
+
+    def n_clips(self) -> int:
+        tracks = {track.key.media_sha256 for track in self.tracks if track.is_of_clip}
+        return len(tracks | {entry.key.media_sha256 for entry in self.entries})
+
+    def totals(self) -> tuple[_ModelTotal, ...]:
+        media: dict[str, set[str]] = defaultdict(set)
+        clips: dict[str, set[str]] = defaultdict(set)
+        sizes: Counter[str] = Counter()
+        for track in self.tracks:
+            model = self.model(track.key.fingerprint)
+            (clips if track.is_of_clip else media)[model].add(track.key.media_sha256)
+            sizes[model] += track.n_bytes
+        for entry in self.entries:
+            model = self.model(entry.fingerprint)
+            clips[model].add(entry.key.media_sha256)
+            sizes[model] += entry.n_bytes
+        return tuple(_ModelTotal(name, len(media[name]), len(clips[name]), sizes[name]) for name in sorted(sizes))
 
 
 def default_store_folder(environment: Mapping[str, str]) -> Path:
@@ -786,29 +826,29 @@ class FeatureStore:
         """What was noticed and survived since the store was opened, such as a damaged shard."""
         return tuple(self._warnings)
 
-    def find(self, media_sha256: str, fingerprint: str, stride: int = 1) -> StoredTrack | None:
+    def find(self, key: TrackKey) -> StoredTrack | None:
         """What is known about a track without reading it; None if it is not stored."""
-        return self._catalogue.find(_TrackKey(media_sha256, fingerprint, stride))
+        return self._catalogue.find(key)
 
-    def get(self, media_sha256: str, fingerprint: str, stride: int = 1) -> EmbeddingTrack | None:
+    def get(self, key: TrackKey) -> EmbeddingTrack | None:
         """The stored track, verified, as float32 rows, of length 1 (or zero) unless they are a trunk's; None if absent.
 
         The track carries the video id of whoever stored it first: the same recording may have several names.
         """
-        track = self.open_track(media_sha256, fingerprint, stride)
+        track = self.open_track(key)
         return None if track is None else as_stored(track)
 
-    def open_rows(self, media_sha256: str, fingerprint: str, stride: int = 1) -> npt.NDArray[np.float16] | None:
+    def open_rows(self, key: TrackKey) -> npt.NDArray[np.float16] | None:
         """The rows of a stored track as they lie on the disk: a read-only memory map; None if absent."""
-        track = self.open_track(media_sha256, fingerprint, stride)
+        track = self.open_track(key)
         return None if track is None else track.vectors.astype(np.float16, copy=False)
 
-    def open_track(self, media_sha256: str, fingerprint: str, stride: int = 1) -> EmbeddingTrack | None:
+    def open_track(self, key: TrackKey) -> EmbeddingTrack | None:
         """The stored track over the rows of `open_rows`; None if it has to be computed.
 
         A checksum is verified the first time only: reading a whole corpus again and again stays cheap.
         """
-        stored = self.find(media_sha256, fingerprint, stride)
+        stored = self.find(key)
         if stored is None:
             return None
         try:
@@ -826,7 +866,7 @@ class FeatureStore:
         `model` is what people call what made it.
         """
         self._refuse_read_only()
-        if self.find(media_sha256, track.fingerprint, track.grid.stride):
+        if self.find(TrackKey(media_sha256, track.fingerprint, track.grid.stride)):
             return
         stored, header = _encode_shard(media_sha256, track, remarks)
         path = self._path(stored)
@@ -845,7 +885,7 @@ class FeatureStore:
                 self._catalogue.name_model(track.fingerprint, model)
 
     @contextmanager
-    def unfinished(self, media_sha256: str, made: StageVectors, stride: int = 1) -> Iterator[RowFile]:
+    def unfinished(self, key: TrackKey, dim: int) -> Iterator[RowFile]:
         """Rows for the vectors of a track that is being computed, to be put before the block ends.
 
         An interruption keeps them, and the next run finds those of all finished blocks. They are gone once the block
@@ -853,14 +893,13 @@ class FeatureStore:
         """
         self._refuse_read_only()
         make_folder(self._unfinished)
-        key = _TrackKey(media_sha256, made.fingerprint, stride)
         model = hashlib.sha256(f"{key.fingerprint} {key.stride}".encode()).hexdigest()
         path = self._unfinished / f"{key.media_sha256}.{model[:16]}.rows"
         left = [path, _sums_path(path)]
         try:
-            rows = RowFile(made.dim, np.float16, path)
+            rows = RowFile(dim, np.float16, path)
         except BlockingIOError:
-            rows, left = RowFile(made.dim, np.float16), []
+            rows, left = RowFile(dim, np.float16), []
 
         def keep() -> None:
             self._has_grown |= rows.n_safe > 0
@@ -894,7 +933,7 @@ class FeatureStore:
         self._refuse_read_only()
         for key in vectors:
             for sha256 in filter(None, (key.media_sha256, key.landmarks_sha256)):
-                _TrackKey(sha256, fingerprint)
+                TrackKey(sha256, fingerprint)
         usable = {key: np.asarray(v, "<f4").tobytes() for key, v in vectors.items() if np.isfinite(v).all()}
         with self._catalogue.writing():
             self._catalogue.add_entry_vectors(usable, fingerprint)
@@ -981,7 +1020,7 @@ class FeatureStore:
         """
         self._refuse_read_only()
         if media_sha256 is not None:
-            _TrackKey(media_sha256, "any")
+            TrackKey(media_sha256, "any")
         with self._catalogue.writing():
             removed = self.kept().of(media_sha256, model)
             files = set(map(self._path, removed.tracks))

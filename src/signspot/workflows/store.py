@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from signspot.domain.time import Progress
-from signspot.domain.tracks import LANDMARK_DIM
 from signspot.errors import InputError, Notice, one_line
 from signspot.files.intake import is_there
 from signspot.formats.pose import landmarks_beside
@@ -19,7 +17,6 @@ from signspot.stores.features import DamagedCatalogue, FeatureStore, Kept, Store
 
 SHORT = 12  # digits of a sha256 on the screen
 _DIGITS = re.compile("[0-9a-f]{8,64}")
-_BOX, _OF_CLIP = " box ", " entry "  # in fingerprints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +44,6 @@ class _Verified:
 
     kept: Kept
     problems: tuple[Notice, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _ModelTotal:
-    """How much of a store belongs to one model."""
-
-    model: str
-    recordings: int
-    clips: int
-    bytes: int
 
 
 def list_store(request: StoreRequest) -> tuple[Holding, ...]:
@@ -90,39 +77,6 @@ def verify_store(folder: Path, progress: Progress | None = None) -> _Verified:
         return _Verified(Kept(), (damage.notice(),))
 
 
-def recordings(kept: Kept) -> tuple[StoredTrack, ...]:
-    """The tracks of recordings by their names, without those of dictionary clips, which training keeps."""
-    tracks = (track for track in kept.tracks if not _is_of_clip(track))
-    return tuple(sorted(tracks, key=lambda track: (track.video_id, track.key.media_sha256, track.key.fingerprint)))
-
-
-def n_clips(kept: Kept) -> int:
-    tracks = {track.key.media_sha256 for track in kept.tracks if _is_of_clip(track)}
-    return len(tracks | {entry.key.media_sha256 for entry in kept.entries})
-
-
-def in_words(track: StoredTrack) -> str:
-    what = "frames of landmarks" if _is_landmarks(track) else "windows"
-    stride = f", one every {track.key.stride} frames" if track.key.stride > 1 else ""
-    box = track.key.fingerprint.partition(_BOX)[2]
-    return f"{track.n_windows:,} {what}{stride}{f', box {box}' if box else ''}"
-
-
-def totals(kept: Kept) -> tuple[_ModelTotal, ...]:
-    media: dict[str, set[str]] = defaultdict(set)
-    clips: dict[str, set[str]] = defaultdict(set)
-    sizes: Counter[str] = Counter()
-    for track in kept.tracks:
-        model = kept.model(track.key.fingerprint)
-        (clips if _is_of_clip(track) else media)[model].add(track.key.media_sha256)
-        sizes[model] += track.n_bytes
-    for entry in kept.entries:
-        model = kept.model(entry.fingerprint)
-        clips[model].add(entry.key.media_sha256)
-        sizes[model] += entry.n_bytes
-    return tuple(_ModelTotal(name, len(media[name]), len(clips[name]), sizes[name]) for name in sorted(sizes))
-
-
 def kept_record(folder: Path, holdings: Sequence[Holding]) -> dict[str, object]:
     kept = _joined([holding.kept for holding in holdings])
     clips: list[dict[str, object]] = [
@@ -137,10 +91,10 @@ def kept_record(folder: Path, holdings: Sequence[Holding]) -> dict[str, object]:
         for entry in kept.entries
     ]
     return {
-        "store": str(folder), "recordings": [_track_record(track, kept) for track in recordings(kept)],
-        "clips": [*clips, *(_track_record(track, kept) for track in kept.tracks if _is_of_clip(track))],
+        "store": str(folder), "recordings": [_track_record(track, kept) for track in kept.recordings()],
+        "clips": [*clips, *(_track_record(track, kept) for track in kept.tracks if track.is_of_clip)],
         "unfinished": [{"sha256": one.media_sha256, "bytes": one.n_bytes} for one in kept.unfinished],
-        "models": [asdict(total) for total in totals(kept)], "bytes": kept.n_bytes,
+        "models": [asdict(total) for total in kept.totals()], "bytes": kept.n_bytes,
         "remarks": [holding.remark for holding in holdings if holding.remark],
     }  # fmt: skip
 
@@ -149,7 +103,7 @@ def _track_record(track: StoredTrack, kept: Kept) -> dict[str, object]:
     return {
         "name": track.video_id, "sha256": track.key.media_sha256, "model": kept.model(track.key.fingerprint),
         "fingerprint": track.key.fingerprint, "stride": track.key.stride,
-        "kind": "landmarks" if _is_landmarks(track) else "windows", "rows": track.n_windows, "bytes": track.n_bytes,
+        "kind": "landmarks" if track.is_landmarks else "windows", "rows": track.n_windows, "bytes": track.n_bytes,
         "partial": track.remarks.partial, "warnings": list(track.remarks.warnings),
     }  # fmt: skip
 
@@ -157,14 +111,6 @@ def _track_record(track: StoredTrack, kept: Kept) -> dict[str, object]:
 def _opened(folder: Path, opening: Callable[[Path], FeatureStore] = FeatureStore) -> FeatureStore | nullcontext[None]:
     """The store in a folder; none where nothing was ever kept, and nothing is made there."""
     return opening(folder) if is_store(folder) else nullcontext()
-
-
-def _is_landmarks(track: StoredTrack) -> bool:
-    return track.dim == LANDMARK_DIM
-
-
-def _is_of_clip(track: StoredTrack) -> bool:
-    return _OF_CLIP in track.key.fingerprint
 
 
 def _joined(parts: Sequence[Kept]) -> Kept:
@@ -196,7 +142,7 @@ def _asked(request: StoreRequest, kept: Kept) -> tuple[_Asked, ...]:
 def _known_model(model: str, kept: Kept) -> str:
     found = kept.of(model=model)
     if not (found.tracks or found.entries):
-        names = ", ".join(total.model for total in totals(kept)) or "of no model"
+        names = ", ".join(total.model for total in kept.totals()) or "of no model"
         raise InputError(f"--model {model}", "nothing of this model is kept", f"vectors are kept of: {names}")
     return model
 

@@ -66,7 +66,7 @@ from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, train_tr
 from signspot.models.checkpoints import load_checkpoint
 from signspot.stores.corpus import CorpusSource, TimedAnnotation, read_corpus
 from signspot.stores.dictionary import read_dictionary
-from signspot.stores.features import open_store
+from signspot.stores.features import TrackKey, open_store
 from signspot.text.subtitles import SubtitleOptions, read_subtitles
 from signspot.text.synonyms import english_synonyms, shared_sign_synonyms
 from signspot.workflows.spot import read_words
@@ -524,7 +524,7 @@ class _Videos:
     def __init__(self, sources: MaterialSources, options: MaterialOptions) -> None:
         self._sources, self._options = sources, options
         self._vocabulary = sources.dictionary.vocabulary
-        self._keys: list[tuple[str, str]] = []  # of the videos with passages: sha256, what their rows are filed under
+        self._keys: list[TrackKey] = []  # what the rows of the videos with passages are filed under
         self._tracks: list[Vectors] = []  # their rows, where no store keeps them
         self.annotations: dict[str, list[TimedAnnotation]] = defaultdict(list)
         for annotation in sources.corpus.annotations:
@@ -572,7 +572,7 @@ class _Videos:
         if passages:
             self.passages.append(passages)
             self.rights.append(episode.rights)
-            self._keys.append((made.media_sha256, made.kept_as))
+            self._keys.append(TrackKey(made.media_sha256, made.kept_as))
             if self._options.reading.store is None:
                 self._tracks.append(made.track.vectors)
 
@@ -580,17 +580,18 @@ class _Videos:
 class _StoredTracks(Sequence[Vectors]):
     """Tracks of a store, opened when they are used: a corpus has more videos than a process may have open files."""
 
-    def __init__(self, folder: Path, keys: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, folder: Path, keys: tuple[TrackKey, ...]) -> None:
         self._store, self._keys = open_store(folder), keys
 
     def __len__(self) -> int:
         return len(self._keys)
 
     def __getitem__(self, number: Any) -> Any:  # a whole number: nobody takes slices
-        rows = self._store.open_rows(*self._keys[number])
+        rows = self._store.open_rows(self._keys[number])
         if rows is None:
             what = "the stored vectors of this video are gone or damaged"
-            raise InputError(self._keys[number][0][:12], what, "run the same command again: they are computed anew")
+            where = self._keys[number].media_sha256[:12]
+            raise InputError(where, what, "run the same command again: they are computed anew")
         return rows
 
 
