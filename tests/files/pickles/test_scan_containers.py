@@ -9,16 +9,16 @@ from pathlib import Path
 TRIES = """
 import ctypes, os, resource, shutil, socket, subprocess, sys
 from pathlib import Path
-from signspot.files.pickles.scan import Refused
-from signspot.files.pickles.scan import Limits, close, leave_network, limit_time_and_disk
+from signspot.files.pickles.child import _close, _leave_network, _limit_time_and_disk
+from signspot.files.pickles.scan import Limits, Refused
 
 limits = Limits(memory_bytes=100_000_000, cpu_seconds=20, output_bytes=1000)
-limit_time_and_disk(limits)
+_limit_time_and_disk(limits)
 before = os.readlink("/proc/self/ns/net")
-leave_network()
+_leave_network()
 moved = before != os.readlink("/proc/self/ns/net")
 interfaces = Path("/proc/net/dev").read_text().count(":")
-close(limits, frozenset({"allowed"}))
+_close(limits, frozenset({"allowed"}))
 
 def tried(action):
     try:
