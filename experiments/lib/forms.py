@@ -19,7 +19,7 @@ from signspot.errors import DictionaryError, FormatError, VideoError
 from signspot.evaluation.calibration import Logistic, fit_logistic
 from signspot.files.arrays import Arrays, ArraysKind, load_arrays, save_arrays
 from signspot.media.trim import trim_by_landmarks
-from signspot.spotting.friends import Gallery, Relation, words_of, worth_showing
+from signspot.spotting.friends import Gallery, Relation, worth_showing
 from signspot.stores.features import FeatureStore
 
 # A judge of forms, fitted to clips of signs whose form is known, several by different people of each form.
@@ -234,7 +234,7 @@ class _Forms:
 
     @classmethod
     def of(cls, gallery: Gallery) -> _Forms:
-        words, rows = words_of(gallery.entries), as_right_handers(gallery)
+        words, rows = gallery.words(), as_right_handers(gallery)
         number = {word: place for place, word in enumerate(words)}
         places: dict[tuple[int, str], list[int]] = {}
         for place, entry in enumerate(gallery.entries):

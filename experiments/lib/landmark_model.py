@@ -28,7 +28,7 @@ from signspot.embedding.landmarks import Rates, points_at, sign_span, signing_sp
 from signspot.media.trim import trim_by_landmarks
 from signspot.models.checkpoints import ModelCard, describe, load_checkpoint, save_checkpoint, state_of
 from signspot.models.head import Head, HeadConfig
-from signspot.models.landmarks import Body, LandmarkEncoder, LandmarkEncoderConfig, Part, body_of, mirrored
+from signspot.models.landmarks import Body, LandmarkEncoder, LandmarkEncoderConfig, Part, mirrored
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
@@ -566,7 +566,7 @@ class BodyChanges:
 
     def apply(self, windows: Tensor, generator: torch.Generator) -> Tensor:
         """Windows (B, T, 258), each changed in its own way."""
-        body = body_of(windows)
+        body = Body.of(windows)
         drawn = _Drawn(self.strength, len(windows), generator)
         hands = [_another_hand(part, drawn) for part in (body.left, body.right)]
         seen = _another_camera(_another_space(Body(body.pose, *hands), drawn), drawn)

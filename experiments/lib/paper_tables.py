@@ -37,15 +37,7 @@ from signspot.files.json import read_json, write_json
 from signspot.learning.clips import ClipPlace, RecordedClips
 from signspot.learning.config import EmbeddingConfig, TrunkRunConfig, as_toml, read_config
 from signspot.learning.head import Controls, HeadProgress, TrainingData, make_setup, score_head, train_head
-from signspot.learning.material import (
-    Footage,
-    LabelledPassage,
-    Material,
-    PassageOptions,
-    WordSplit,
-    passage_columns,
-    read_material,
-)
+from signspot.learning.material import Footage, LabelledPassage, Material, PassageOptions, Passages, WordSplit
 from signspot.learning.runs import RunFolder, repeatable, usable_device
 from signspot.learning.trunk import TrunkControls, TrunkData, TrunkProgress, train_trunk
 from signspot.media.frames import MAX_SPEED, random_clips
@@ -544,7 +536,7 @@ def make_world_material(world: World, split: str, trunk: LandmarkEmbedder, folde
     The vocabulary is that of the whole dictionary.
     """
     if folder.exists():
-        return read_material(folder, verify=False)
+        return Material.read(folder, verify=False)
     parts = folder.with_name(f"{folder.name}-parts")
     make_folder(parts)
     _claim(parts, trunk)
@@ -553,7 +545,7 @@ def make_world_material(world: World, split: str, trunk: LandmarkEmbedder, folde
     material = Material(
         vocabulary=world.vocabulary,
         tracks=_TrackFiles(tuple(parts / f"{name}.npy" for name in world.episodes(split))),
-        passages=passage_columns(passages, world.vocabulary),
+        passages=Passages.of(passages, world.vocabulary),
         entry_ids=tuple(entry.entry_id for entry in entries),
         entry_vectors=np.stack([_entry_vector(world, entry, trunk) for entry in entries]),
         entry_word=np.array([world.vocabulary.id_of(entry.word) for entry in entries], np.int64),
@@ -561,7 +553,7 @@ def make_world_material(world: World, split: str, trunk: LandmarkEmbedder, folde
     )
     material.write(folder, synonyms={"sign": world_synonyms(world)})
     shutil.rmtree(parts, ignore_errors=True)
-    return read_material(folder, verify=False)
+    return Material.read(folder, verify=False)
 
 
 def episode_passages(episode: EpisodePerformance, vocabulary: Vocabulary) -> tuple[LabelledPassage, ...]:

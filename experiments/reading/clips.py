@@ -25,7 +25,7 @@ from signspot.domain.time import FrameSpan, Tolerance
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.learning.batches import BatchOptions, BatchSource, PassageWindows
 from signspot.learning.losses import Paper
-from signspot.learning.material import Material, read_material
+from signspot.learning.material import Material
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
@@ -80,7 +80,7 @@ def main() -> None:
     """Count, and write results-clips.json."""
     world = World.of(preset_named(SMALL.preset), 0)
     runs = Path(os.environ.get("SIGNSPOT_EXPERIMENTS") or "build/experiments")
-    material = read_material(runs / f"{SMALL.preset}-0" / "unseen" / "both" / "train", verify=False)
+    material = Material.read(runs / f"{SMALL.preset}-0" / "unseen" / "both" / "train", verify=False)
     words = frozenset(world_split(world).train)
     options = BatchOptions(
         batch_size=round(128 * SMALL.batch_share), words=words, dictionary="limited", n_background=CLIPS, prefetch=0

@@ -31,7 +31,7 @@ from experiments.lib.paper_tables import (
 from signspot.cli.console import progress_bars
 from signspot.domain.recordings import Annotation
 from signspot.files.atomic import make_folder
-from signspot.learning.material import Material, passage_columns, read_material
+from signspot.learning.material import Material, Passages
 from signspot.world.settings import preset_named
 from signspot.world.simulation import EpisodePerformance, World
 
@@ -122,13 +122,13 @@ class Investigation:
         for name in ("trunk", "test"):
             if not (target / name).exists():
                 (target / name).symlink_to((source / name).resolve())
-        _annotated_material(world, read_material(source / "train", verify=False)).write(target / "train")
+        _annotated_material(world, Material.read(source / "train", verify=False)).write(target / "train")
 
 
 def _annotated_material(world: World, material: Material) -> Material:
     episodes = (_with_all_annotations(world.perform_episode(name)) for name in world.episodes("train"))
     passages = [episode_passages(episode, world.vocabulary) for episode in episodes]
-    return replace(material, passages=passage_columns(passages, world.vocabulary))
+    return replace(material, passages=Passages.of(passages, world.vocabulary))
 
 
 def _with_all_annotations(episode: EpisodePerformance) -> EpisodePerformance:

@@ -35,7 +35,7 @@ from experiments.lib.paper_tables import (
 
 from signspot.domain.recordings import Word
 from signspot.learning.head import score_head
-from signspot.learning.material import WordSplit, read_material
+from signspot.learning.material import Material, WordSplit
 from signspot.models.embedders import landmark_embedder_from_checkpoint
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World
@@ -91,7 +91,7 @@ def told(step: str, done: float, total: float) -> None:
 
 def scored(folder: Path, episodes: str, words: tuple[Word, ...]) -> RunScores:
     """How a trunk without a head does."""
-    scores = score_head(None, read_material(folder / episodes, verify=False), words)
+    scores = score_head(None, Material.read(folder / episodes, verify=False), words)
     passages = scores.passages
     return RunScores(passages.words, passages.ap, passages.recall, scores.is_localised.astype(np.float64))
 

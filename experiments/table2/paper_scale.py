@@ -22,7 +22,7 @@ from signspot.domain.recordings import Vocabulary
 from signspot.learning.config import EmbeddingConfig, read_config
 from signspot.learning.head import TrainingData, make_setup, new_head
 from signspot.learning.losses import step_generator
-from signspot.learning.material import Material, passage_columns
+from signspot.learning.material import Material, Passages
 from signspot.learning.runs import RunFolder, Team, repeatable, usable_device
 from signspot.learning.trunk import TrunkControls, train_trunk
 from signspot.models.embedders import landmark_embedder_from_checkpoint
@@ -71,7 +71,7 @@ def some_material(world: World) -> Material:
     return Material(
         vocabulary=world.vocabulary,
         tracks=[rng.random((len(one.performance) - 15, dim), np.float32).astype(np.float16) for one in episodes],
-        passages=passage_columns([episode_passages(one, world.vocabulary) for one in episodes], world.vocabulary),
+        passages=Passages.of([episode_passages(one, world.vocabulary) for one in episodes], world.vocabulary),
         entry_ids=tuple(entry.entry_id for entry in entries),
         entry_vectors=rng.random((len(entries), dim), np.float32),
         entry_word=np.array([world.vocabulary.id_of(entry.word) for entry in entries], np.int64),

@@ -19,7 +19,7 @@ from signspot.domain.recordings import Word
 from signspot.domain.time import MillisSpan
 from signspot.embedding.zoo import load_model
 from signspot.formats.elan import read_eaf
-from signspot.learning.material import read_split
+from signspot.learning.material import WordSplit
 from signspot.media.reader import VideoReader
 from signspot.models.checkpoints import ModelCard, describe, save_checkpoint, state_of
 from signspot.models.i3d import I3D, I3DConfig
@@ -93,7 +93,7 @@ def test_the_report_stands_alone(ran: Ran) -> None:
 
 
 def test_findings_are_written_for_people_and_programs(ran: Ran) -> None:
-    words = set(read_split(ran.folder / "world" / "split.json").test)
+    words = set(WordSplit.read(ran.folder / "world" / "split.json").test)
     with (ran.folder / "spottings.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {Word(row["word"]) for row in rows} <= words

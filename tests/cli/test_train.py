@@ -13,7 +13,7 @@ import pytest
 
 from signspot.cli import main
 from signspot.learning.config import as_toml
-from signspot.learning.material import read_split
+from signspot.learning.material import WordSplit
 from tests.learning.planted import planted
 from tests.learning.small_runs import SMALL, WORLD
 from tests.test_interrupts import hears_signals
@@ -126,7 +126,7 @@ def test_words_are_drawn_and_counted(
     monkeypatch.chdir(annotated)
     command = ["train", "split", "--corpus", "corpus", "-d", "dictionary", "--test-words", "3", "--out", "split.json"]
     assert main.run(command) == 0
-    split = read_split(annotated / "split.json")
+    split = WordSplit.read(annotated / "split.json")
     n_test = sum(int(word.removeprefix("word")) + 1 for word in split.test)
     expected = [
         f"7 training words: {55 - n_test} annotations",
@@ -136,20 +136,20 @@ def test_words_are_drawn_and_counted(
     assert capsys.readouterr().out.splitlines()[:3] == expected
     assert {min(int(word.removeprefix("word")) // 3, 2) for word in split.test} == {0, 1, 2}  # rare and frequent ones
     assert main.run(command) == 2 and "exists already" in capsys.readouterr().err
-    assert main.run([*command, "--overwrite"]) == 0 and read_split(annotated / "split.json") == split
+    assert main.run([*command, "--overwrite"]) == 0 and WordSplit.read(annotated / "split.json") == split
     capsys.readouterr()
     assert main.run([*command, "--overwrite", "--seed", "5", "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert (record["seed"], record["train"]["words"], record["test"]["words"]) == (5, 7, 3)
     assert record["train"]["annotations"] + record["test"]["annotations"] == 55 and record["not_in_dictionary"] == 2
-    assert read_split(annotated / "split.json") != split
+    assert WordSplit.read(annotated / "split.json") != split
 
 
 def test_a_word_that_no_test_video_shows_is_told(annotated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (annotated / "corpus" / "annotations.csv").write_text("video,word,frame\na,one,1\na,two,2\nb,none,9\n")
     out = ["--test-words", "2", "--out", str(annotated / "s.json")]
     assert main.run(["train", "split", "--corpus", str(annotated / "corpus"), *out, "--seed", "1"]) == 0
-    n_untested = sum(word != "none" for word in read_split(annotated / "s.json").test)
+    n_untested = sum(word != "none" for word in WordSplit.read(annotated / "s.json").test)
     assert f"{n_untested} test words cannot be tested: no video of the split 'test'" in capsys.readouterr().out
 
 
@@ -158,7 +158,7 @@ def test_words_come_from_a_list_or_from_material(
 ) -> None:
     out = ["--test-words", "1", "--out", str(annotated / "split.json")]
     assert main.run(["train", "split", "--words", str(annotated / "words.txt"), *out]) == 0
-    split = read_split(annotated / "split.json")
+    split = WordSplit.read(annotated / "split.json")
     assert sorted((*split.train, *split.test)) == ["apple", "pear", "plum"]
     assert capsys.readouterr().out.startswith("2 training words\n1 test words\nwrote ")
     assert main.run(["train", "split", "--data", str(work / "train"), *out, "--overwrite"]) == 0

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis, Tolerance, clock, cue_times
+from signspot.domain.time import FRAME_MS, FrameSpan, MillisSpan, TimeAxis, Tolerance, clock
 
 times = st.lists(st.floats(0, 1e7), min_size=1, max_size=40).map(sorted)
 
@@ -103,6 +103,6 @@ def test_time_is_said_as_people_say_it(ms: float | Fraction, digits: int, said: 
 
 
 def test_a_cue_is_shown_from_0_on_and_for_a_moment_at_least() -> None:
-    assert cue_times(MillisSpan(40, 680)) == "00:00:00.040 --> 00:00:00.680"
-    assert cue_times(MillisSpan(-167, -100)) == "00:00:00.000 --> 00:00:00.001"
-    assert cue_times(MillisSpan(0, 360_000_000)) == "00:00:00.000 --> 100:00:00.000"
+    assert MillisSpan(40, 680).cue_times() == "00:00:00.040 --> 00:00:00.680"
+    assert MillisSpan(-167, -100).cue_times() == "00:00:00.000 --> 00:00:00.001"
+    assert MillisSpan(0, 360_000_000).cue_times() == "00:00:00.000 --> 100:00:00.000"

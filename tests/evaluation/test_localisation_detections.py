@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from signspot.domain.tracks import FloatArray
-from signspot.evaluation.localisation import Footage, _peak_windows, claimed, footage_curve
+from signspot.evaluation.localisation import Curve, Footage, _peak_windows, claimed
 
 CURVES = st.lists(st.sampled_from([-np.inf, -0.5, 0.0, 0.25, 0.5, 1.0]), max_size=30)
 
@@ -45,7 +45,7 @@ def footage(cosine: FloatArray, classes: list[int], frames: list[int], stride: i
 def test_a_search_computed_by_hand() -> None:
     cosine = np.zeros((200, 2), np.float32)
     cosine[50, 0], cosine[120, 0], cosine[90, 1] = 0.9, 0.8, 0.7  # frames 58, 128 and 98
-    curve = footage_curve([footage(cosine, [0, 1, 1], [60, 100, 180])])
+    curve = Curve.of([footage(cosine, [0, 1, 1], [60, 100, 180])])
     # The strictest is right, then a false alarm, then right; the flat rest has its first window as a peak.
     assert curve.thresholds[:3].tolist() == pytest.approx([0.9, 0.8, 0.7])
     assert (curve.n_right[:3].tolist(), curve.n_wrong[:3].tolist(), curve.n_positives) == ([1, 1, 2], [0, 1, 1], 3)
@@ -60,18 +60,18 @@ def test_truth_finds_every_sign_without_a_false_alarm(stride: int) -> None:
     cosine = np.zeros((len(centres), 40), np.float32)
     for frame, number in zip(frames, classes, strict=True):
         cosine[(centres >= frame - 20) & (centres <= frame + 5), number] = 1
-    curve = footage_curve([footage(cosine, classes.tolist(), frames.tolist(), stride)])
+    curve = Curve.of([footage(cosine, classes.tolist(), frames.tolist(), stride)])
     assert (curve.thresholds[0], curve.n_right[0], curve.n_wrong[0], curve.n_positives) == (1.0, 31, 0, 31)
 
 
 def test_classes_are_compared_in_blocks_as_well_as_at_once() -> None:
     rng = np.random.default_rng(0)
     cosine = rng.random((120, 70)).astype(np.float32)
-    whole = footage_curve([footage(cosine, [1, 69], [50, 60])])
-    parts = [footage_curve([footage(cosine[:, [number]], [], [])]) for number in range(70)]
+    whole = Curve.of([footage(cosine, [1, 69], [50, 60])])
+    parts = [Curve.of([footage(cosine[:, [number]], [], [])]) for number in range(70)]
     assert len(whole.thresholds) == sum(len(part.thresholds) for part in parts)
 
 
 def test_nothing_to_search_finds_nothing() -> None:
-    curve = footage_curve([footage(np.empty((0, 3), np.float32), [], [])])
+    curve = Curve.of([footage(np.empty((0, 3), np.float32), [], [])])
     assert (len(curve.thresholds), curve.n_positives) == (0, 0)

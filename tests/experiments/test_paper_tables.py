@@ -27,7 +27,7 @@ from experiments.lib.paper_tables import (
 from signspot.errors import FormatError
 from signspot.learning.config import TrunkRunConfig
 from signspot.learning.head import score_head
-from signspot.learning.material import read_material
+from signspot.learning.material import Material
 from signspot.world.settings import preset_named
 from signspot.world.simulation import World
 
@@ -145,7 +145,7 @@ def test_a_difference_that_all_passages_share_has_a_narrow_interval_whatever_the
 
 def test_the_scores_of_a_trunk_are_those_of_its_vectors_as_they_are(runs: WorldRuns, folder: Path) -> None:
     world = World.of(TINY, 0)
-    test = read_material(folder / "tiny-0" / "unseen" / "both" / "test")
+    test = Material.read(folder / "tiny-0" / "unseen" / "both" / "test")
     expected = score_head(None, test, tuple(world.test_words))
     assert figure_of(runs.scores(TRUNK, "unseen", 0), "mAP") == pytest.approx(expected.mean_ap)
 

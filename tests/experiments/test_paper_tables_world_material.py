@@ -19,7 +19,7 @@ from signspot.domain.recordings import Vocabulary
 from signspot.domain.tracks import CLIP_LENGTH
 from signspot.errors import InputError
 from signspot.learning.config import TrunkRunConfig
-from signspot.learning.material import Material, read_material, read_synonyms
+from signspot.learning.material import Material, read_synonyms
 from signspot.models.embedders import LandmarkEmbedder
 from signspot.models.landmarks import LandmarkEncoder, LandmarkEncoderConfig
 from signspot.world.settings import preset_named
@@ -193,4 +193,4 @@ def test_a_clip_lies_in_the_frames_before_its_annotation(world: World) -> None:
 
 
 def test_material_written_is_material_read(material: Material, folder: Path) -> None:
-    assert read_material(folder).fingerprint == material.fingerprint
+    assert Material.read(folder).fingerprint == material.fingerprint

@@ -21,7 +21,7 @@ from signspot.formats.bsldict import (
     sign_synonyms,
 )
 from signspot.formats.wlasl import Box
-from signspot.stores.dictionary import read_dictionary, read_entry_features
+from signspot.stores.dictionary import EntryFeatures, read_dictionary
 from tests.formats.released_files import ROWS, WORDS, Payload, bsldict_tree, damaged_trees, vectors, write_pickle
 from tests.formats.spottings import mutants
 
@@ -73,7 +73,7 @@ def test_every_entry_keeps_its_own_vectors_whatever_their_form(tmp_path: Path, f
     assert path.read_bytes() == before and {p.name for p in (tmp_path / "bsldict").iterdir()} == FILES
     assert {p.name for p in tmp_path.iterdir()} == {"bsldict_v1.pkl", "bsldict"}
     assert result.problems == () and result.summary.endswith("6 entries of 3 words")
-    read, features = read_dictionary(tmp_path / "bsldict"), read_entry_features(tmp_path / "bsldict")
+    read, features = read_dictionary(tmp_path / "bsldict"), EntryFeatures.read(tmp_path / "bsldict")
     assert read.problems == () and read.dictionary == result.dictionary
     assert features.entry_ids == tuple(entry.entry_id for entry in read.dictionary)
     for kind, seed, length in (("i3d", 1, 1024), ("mlp", 2, 256)):
@@ -138,7 +138,7 @@ def test_an_entry_without_features_is_kept_and_marked(tmp_path: Path, import_tre
     tree["videos"]["features"]["i3d"][1] = nothing  # type: ignore[index]
     result = import_tree(tree)
     assert result.missing == {"i3d": 1, "mlp": 0} and "1 without i3d" in result.summary
-    features = read_entry_features(tmp_path / "bsldict")
+    features = EntryFeatures.read(tmp_path / "bsldict")
     assert features.vector("i3d", "a_001_001_001_apple") is None
     assert features.vector("mlp", "a_001_001_001_apple") is not None
 
@@ -307,7 +307,7 @@ def test_values_as_people_and_detectors_write_them_are_understood(tmp_path: Path
 def test_a_word_that_is_none_is_left_out_and_told(tmp_path: Path, import_tree: Import) -> None:
     result = import_tree(with_video("word", 0, "?!"))
     assert len(result.dictionary) == 5 and "a_001_007_000_ice-cream: no word in '?!'" in said(result)
-    assert len(read_entry_features(tmp_path / "bsldict").entry_ids) == 5
+    assert len(EntryFeatures.read(tmp_path / "bsldict").entry_ids) == 5
 
 
 # The folder is written whole or not at all
@@ -362,7 +362,7 @@ def test_a_damaged_tree_gives_a_dictionary_or_a_typed_error(tmp_path: Path, impo
             continue
         worked += 1
         if number % 10 == 0:
-            assert len(records(tmp_path)) == len(read_entry_features(folder).entry_ids)
+            assert len(records(tmp_path)) == len(EntryFeatures.read(folder).entry_ids)
             assert read_dictionary(folder).problems == ()
     assert 0 < worked < 1000
 

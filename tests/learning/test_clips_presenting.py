@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from signspot.learning.clips import LandmarkAugmentation
 from signspot.learning.trunk import _LandmarkTransform, _PixelTransform
 from signspot.media.frames import Augmentation, normalised
-from signspot.models.landmarks import body_of, mirrored
+from signspot.models.landmarks import Body, mirrored
 from tests.learning.signs import signing_hand
 from tests.models.signing import signing
 
@@ -67,8 +67,8 @@ def test_what_was_not_detected_stays_so_and_all_is_finite(seed: int) -> None:
     clip = signing(1, seed=seed).numpy()[0]
     no_lost_hands = LandmarkAugmentation(hand_dropout=0, speed_jitter=0)
     change = no_lost_hands.draw(np.random.default_rng(seed))
-    before = body_of(mirrored(torch.from_numpy(clip)) if change.mirror else torch.from_numpy(clip))
-    after = body_of(torch.from_numpy(change.apply(clip)))
+    before = Body.of(mirrored(torch.from_numpy(clip)) if change.mirror else torch.from_numpy(clip))
+    after = Body.of(torch.from_numpy(change.apply(clip)))
     for part in ("pose", "left", "right"):
         assert torch.equal(getattr(before, part).found, getattr(after, part).found)
         assert bool(getattr(after, part).points.isfinite().all())
@@ -79,7 +79,7 @@ def test_turning_keeps_distances_and_turns_by_the_angle() -> None:
         mirror_probability=0, rotation_degrees=90, stretch_jitter=0, speed_jitter=0, hand_dropout=0
     ).draw(np.random.default_rng(3))
     clip = signing(1, gaps=False).numpy()[0]
-    before, after = (body_of(torch.from_numpy(points)).right.points[0, :, :2] for points in (clip, change.apply(clip)))
+    before, after = (Body.of(torch.from_numpy(points)).right.points[0, :, :2] for points in (clip, change.apply(clip)))
     assert torch.allclose(torch.cdist(before, before), torch.cdist(after, after), atol=1e-5)
     old, new = (complex(*(points[5] - points[0]).tolist()) for points in (before, after))
     assert np.angle(new / old) == pytest.approx(change.radians, abs=1e-4)
@@ -103,7 +103,7 @@ def test_a_lost_hand_is_lost_for_a_stretch_of_frames() -> None:
     clip = signing(1, gaps=False).numpy()[0]
     lost = []
     for seed in range(20):
-        body = body_of(torch.from_numpy(always.draw(np.random.default_rng(seed)).apply(clip)))
+        body = Body.of(torch.from_numpy(always.draw(np.random.default_rng(seed)).apply(clip)))
         assert bool(body.pose.found.all())
         for hand in (body.left, body.right):
             gone = np.flatnonzero(~hand.found.numpy())

@@ -19,7 +19,7 @@ from signspot.learning.batches import Minibatch
 from signspot.learning.config import EmbeddingConfig
 from signspot.learning.head import Controls, HeadProgress, _BatchStream, new_head, score_head, train_head
 from signspot.learning.losses import step_generator
-from signspot.learning.runs import Interrupted, RunFolder, load_state
+from signspot.learning.runs import Interrupted, RunFolder, SavedState
 from signspot.models.head import Head
 from tests.learning.small_runs import SMALL, run_in, small_setup
 
@@ -116,7 +116,7 @@ def test_a_run_interrupted_anywhere_continues_to_the_same_bits(
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(name, interrupted)
         run_in(tmp_path / "run")
-    facts = load_state(tmp_path / "run" / "state.safetensors").facts
+    facts = SavedState.load(tmp_path / "run" / "state.safetensors").facts
     assert 6 * facts["epoch"] + facts["step"] >= saved  # type: ignore[operator]
     run = run_in(tmp_path / "run", start="resume")
     assert models_of(run) == models_of(whole)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.recordings import Synonyms, Word
 from signspot.errors import FormatError, InputError, OutputExists, SignspotError
-from signspot.learning.material import Material, _write_synonyms, read_material, read_synonyms
+from signspot.learning.material import Material, _write_synonyms, read_synonyms
 from tests.learning.problems import Sizes, random_material
 
 
@@ -28,7 +28,7 @@ def folder(material: Material, tmp_path: Path) -> Path:
 
 
 def test_material_comes_back_as_it_was_written(material: Material, folder: Path) -> None:
-    read = read_material(folder)
+    read = Material.read(folder)
     assert read.vocabulary == material.vocabulary
     assert (read.entry_ids, read.fingerprint) == (material.entry_ids, material.fingerprint)
     for name in ("entry_vectors", "entry_word"):
@@ -41,7 +41,7 @@ def test_material_comes_back_as_it_was_written(material: Material, folder: Path)
 
 
 def test_rows_are_mapped_and_cannot_be_changed(folder: Path) -> None:
-    tracks = read_material(folder).tracks
+    tracks = Material.read(folder).tracks
     assert isinstance(tracks[0], np.memmap)
     with pytest.raises(ValueError, match="read-only"):
         tracks[0][0] = 0
@@ -51,7 +51,7 @@ def test_tracks_of_both_precisions_and_of_no_length_are_kept_exactly(material: M
     wide = np.full((20, 6), 1 / 3, np.float32)
     tracks = (material.tracks[0], np.empty((0, 6), np.float16), wide, *material.tracks[1:])
     dataclasses.replace(material, tracks=tracks).write(tmp_path / "mixed")
-    for mine, written in zip(read_material(tmp_path / "mixed").tracks, tracks, strict=True):
+    for mine, written in zip(Material.read(tmp_path / "mixed").tracks, tracks, strict=True):
         assert np.array_equal(mine, written)
 
 
@@ -68,17 +68,17 @@ def test_a_flipped_bit_in_any_array_is_found(folder: Path) -> None:
         content[-1] ^= 1
         path.write_bytes(content)
         with pytest.raises(FormatError, match=f"{path.name}: does not have the checksum it was written with"):
-            read_material(folder)
+            Material.read(folder)
         content[-1] ^= 1
         path.write_bytes(content)
-    read_material(folder)
+    Material.read(folder)
 
 
 @pytest.mark.parametrize("name", ["rows.npy", "passage_words.npy", "entry_vectors.npy", "material.json"])
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(FormatError, match=f"{name}: no such file"):
-        read_material(folder)
+        Material.read(folder)
 
 
 def test_rows_that_are_no_numbers_are_not_written(material: Material, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def edited(folder: Path, **changes: object) -> None:
 def test_a_manifest_that_does_not_fit_is_refused(folder: Path, changes: dict[str, object], message: str) -> None:
     edited(folder, **changes)
     with pytest.raises(InputError, match=message):
-        read_material(folder)
+        Material.read(folder)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -138,7 +138,7 @@ def test_damaged_arrays_are_typed_errors_or_sound(
     kept = data.draw(st.integers(0, len(content)) | st.just(len(content)))
     (folder / name).write_bytes(content[:kept])
     try:
-        read_material(folder, verify=False)
+        Material.read(folder, verify=False)
     except SignspotError as error:
         assert "\n" not in str(error)
 
@@ -147,7 +147,7 @@ def test_an_unreadable_file_is_a_typed_error(folder: Path) -> None:
     (folder / "rows.npy").unlink()
     os.mkfifo(folder / "rows.npy")
     with pytest.raises(FormatError, match=r"rows\.npy: is not a file"):
-        read_material(folder)
+        Material.read(folder)
 
 
 def test_synonyms_are_kept_with_the_material(folder: Path, material: Material) -> None:
@@ -159,7 +159,7 @@ def test_synonyms_are_kept_with_the_material(folder: Path, material: Material) -
         read_synonyms(folder, "english")
     _write_synonyms(pairs, folder, "english")
     assert read_synonyms(folder, "english") == pairs
-    read_material(folder)
+    Material.read(folder)
     material.write(folder, overwrite=True)
     assert not list(folder.glob("synonyms*"))
 
@@ -175,4 +175,4 @@ def test_damaged_synonyms_are_refused(tmp_path: Path, pairs: object) -> None:
 
 def test_a_folder_that_is_not_there_is_named_and_not_its_manifest(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"trian: no such folder: name a folder that"):
-        read_material(tmp_path / "trian")
+        Material.read(tmp_path / "trian")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.recordings import Annotation, Subtitle, Vocabulary, Word, normalise
 from signspot.domain.time import FrameSpan, MillisSpan, TimeAxis
-from signspot.learning.material import Footage, LabelledPassage, PassageOptions, passage_columns
+from signspot.learning.material import Footage, LabelledPassage, PassageOptions, Passages
 
 VOCABULARY = Vocabulary.of(normalise(word) for word in ("apple", "tree", "garden", "ice cream"))
 AXIS = TimeAxis(np.arange(1000) * 40.0)
@@ -93,7 +93,7 @@ def test_columns_say_what_the_passages_say() -> None:
         (),
         found([cue(20, 23, "garden")], ("garden", 520))[0],
     ]
-    columns = passage_columns(tracks, VOCABULARY)
+    columns = Passages.of(tracks, VOCABULARY)
     assert columns.track.tolist() == [0, 0, 2]
     assert columns.start.tolist() == [200, 200, 450]
     assert columns.stop.tolist() == [375, 375, 625]
@@ -105,5 +105,5 @@ def test_columns_say_what_the_passages_say() -> None:
 
 
 def test_columns_of_nothing_are_empty() -> None:
-    columns = passage_columns([], VOCABULARY)
+    columns = Passages.of([], VOCABULARY)
     assert (len(columns), columns.word_offsets.tolist(), columns.track.dtype) == (0, [0], np.int64)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from signspot.domain.recordings import Word
 from signspot.errors import FormatError, InputError, OutputExists
-from signspot.learning.material import WordSplit, draw_split, read_split
+from signspot.learning.material import WordSplit, draw_split
 from tests.learning.problems import random_material
 
 COUNTS = {Word(f"w{i:04}"): 5000 // (i + 1) for i in range(1064)}
@@ -59,7 +59,7 @@ def test_labels_are_counted_from_a_confidence_on() -> None:
 def test_a_split_comes_back_as_it_was_written(tmp_path: Path) -> None:
     split = draw_split(COUNTS, 264, seed=3)
     split.write(tmp_path / "split.json")
-    assert read_split(tmp_path / "split.json") == split
+    assert WordSplit.read(tmp_path / "split.json") == split
     with pytest.raises(OutputExists, match="exists already"):
         split.write(tmp_path / "split.json")
 
@@ -67,7 +67,7 @@ def test_a_split_comes_back_as_it_was_written(tmp_path: Path) -> None:
 def test_a_split_may_be_written_by_hand_in_any_order(tmp_path: Path) -> None:
     path = tmp_path / "split.json"
     path.write_text('{"format": "signspot-split", "version": 1, "train": ["b", "a"], "test": ["c"]}')
-    assert read_split(path) == WordSplit((Word("a"), Word("b")), (Word("c"),), 0, "")
+    assert WordSplit.read(path) == WordSplit((Word("a"), Word("b")), (Word("c"),), 0, "")
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_a_damaged_split_is_refused(tmp_path: Path, changes: dict[str, object], 
     WordSplit((Word("a"), Word("b")), (Word("c"),), 0, "by hand").write(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(FormatError, match=message):
-        read_split(path)
+        WordSplit.read(path)

@@ -8,19 +8,19 @@ import torch
 from torch import nn
 
 from signspot.errors import InputError
-from signspot.learning.runs import load_state, restore_training, save_state, training_tensors
+from signspot.learning.runs import SavedState, restore_training, training_tensors
 
 FACTS = {"epoch": 3, "loss": 0.1 + 0.2, "rows": [{"a": None}], "name": "Å\n"}
 
 
 def saved(path: Path) -> Path:
     torch.manual_seed(0)
-    save_state(path, {"a": torch.randn(3, 4), "b": torch.arange(5), "c": torch.tensor(1e-45)}, FACTS)
+    SavedState({"a": torch.randn(3, 4), "b": torch.arange(5), "c": torch.tensor(1e-45)}, FACTS).save(path)
     return path
 
 
 def test_what_is_saved_comes_back_to_the_bit(tmp_path: Path) -> None:
-    state = load_state(saved(tmp_path / "state.safetensors"))
+    state = SavedState.load(saved(tmp_path / "state.safetensors"))
     torch.manual_seed(0)
     assert torch.equal(state.tensors["a"], torch.randn(3, 4))
     assert torch.equal(state.tensors["c"], torch.tensor(1e-45)) and state.tensors["b"].dtype == torch.int64
@@ -29,20 +29,20 @@ def test_what_is_saved_comes_back_to_the_bit(tmp_path: Path) -> None:
 
 def test_a_newer_state_replaces_an_older_one(tmp_path: Path) -> None:
     path = saved(tmp_path / "state.safetensors")
-    save_state(path, {"a": torch.ones(1)}, {})
-    assert load_state(path).tensors["a"].item() == 1
+    SavedState({"a": torch.ones(1)}, {}).save(path)
+    assert SavedState.load(path).tensors["a"].item() == 1
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
 def test_any_flipped_bit_is_noticed(tmp_path: Path) -> None:
     path = saved(tmp_path / "state.safetensors")
-    content, whole = path.read_bytes(), load_state(path)
+    content, whole = path.read_bytes(), SavedState.load(path)
     for place in random.Random(0).sample(range(len(content) * 8), 400):
         flipped = bytearray(content)
         flipped[place // 8] ^= 1 << place % 8
         path.write_bytes(flipped)
         try:
-            state = load_state(path)
+            state = SavedState.load(path)
         except InputError:
             continue
         # A change in the spacing of the header changes nothing that is read.
@@ -55,7 +55,7 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path, content: bytes) -> N
     path = tmp_path / "state.safetensors"
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"is damaged or no saved state .*--overwrite"):
-        load_state(path)
+        SavedState.load(path)
 
 
 def test_a_state_cut_short_is_refused(tmp_path: Path) -> None:
@@ -64,12 +64,12 @@ def test_a_state_cut_short_is_refused(tmp_path: Path) -> None:
     for length in range(0, len(content), 7):
         path.write_bytes(content[:length])
         with pytest.raises(InputError, match="damaged"):
-            load_state(path)
+            SavedState.load(path)
 
 
 def test_a_state_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
-        load_state(tmp_path / "state.safetensors")
+        SavedState.load(tmp_path / "state.safetensors")
 
 
 def trained(steps: int, *, adamw: bool = False) -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -93,10 +93,10 @@ def continued(network: nn.Module, optimiser: torch.optim.Optimizer, steps: range
 @pytest.mark.parametrize("adamw", [False, True])
 def test_a_network_and_its_optimiser_continue_to_the_bit(tmp_path: Path, adamw: bool) -> None:
     network, optimiser = trained(5, adamw=adamw)
-    save_state(tmp_path / "s.safetensors", training_tensors(network, optimiser), {})
+    SavedState(training_tensors(network, optimiser), {}).save(tmp_path / "s.safetensors")
     continued(network, optimiser, range(5, 9))
     other, other_optimiser = trained(0, adamw=adamw)
-    restore_training(other, other_optimiser, load_state(tmp_path / "s.safetensors").tensors)
+    restore_training(other, other_optimiser, SavedState.load(tmp_path / "s.safetensors").tensors)
     continued(other, other_optimiser, range(5, 9))
     for name, tensor in network.state_dict().items():
         assert torch.equal(other.state_dict()[name], tensor)

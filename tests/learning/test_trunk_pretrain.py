@@ -20,7 +20,7 @@ from signspot.errors import EnvironmentProblem, InputError
 from signspot.learning import trunk as pretrain
 from signspot.learning.clips import FrameCache, RecordedClips, dictionary_clips
 from signspot.learning.config import TrunkRunConfig
-from signspot.learning.runs import Interrupted, RunFolder, load_state, save_state
+from signspot.learning.runs import Interrupted, RunFolder, SavedState
 from signspot.learning.trunk import ClipTest, TrunkControls, TrunkData, TrunkProgress, _Learner, _TrunkEpoch
 from signspot.models.checkpoints import build_trunk, load_checkpoint
 from signspot.models.embedders import DICTIONARY, embedder_from_checkpoint
@@ -144,7 +144,7 @@ def test_a_run_interrupted_anywhere_continues_to_the_same_bits(
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(where, name, interrupts_once(getattr(where, name), call))
         trained(PIXELS, data, tmp_path / "run")
-    state = load_state(tmp_path / "run" / "state.safetensors")
+    state = SavedState.load(tmp_path / "run" / "state.safetensors")
     assert state.facts["stage"] or state.facts["step"]
     trained(PIXELS, data, tmp_path / "run")
     for file in ("last.safetensors", "curves.jsonl"):
@@ -255,7 +255,7 @@ def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         trained(LANDMARKS, data, folder, TrunkControls(stop=lambda: True))
     path = RunFolder(folder).state
-    state = load_state(path)
+    state = SavedState.load(path)
     for tensors, facts in (
         ({}, state.facts),
         (state.tensors, {}),
@@ -263,7 +263,7 @@ def test_a_state_of_another_run_is_refused(tmp_path: Path) -> None:
         (state.tensors, state.facts | {"step": 10**6}),
         (state.tensors, state.facts | {"epochs": [{"stage": "stage 1"}]}),
     ):
-        save_state(path, tensors, facts)
+        SavedState(tensors, facts).save(path)
         with pytest.raises(InputError, match="does not fit this run"):
             trained(LANDMARKS, data, folder)
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from signspot.models.landmarks import Part, _bridged, body_of, mirrored
+from signspot.models.landmarks import Body, Part, _bridged, mirrored
 from tests.models.signing import LEFT, POSE, RIGHT, moved, signing
 
 SIDES = ("left", "right")
@@ -66,7 +66,7 @@ def test_mirror_leaves_its_input_alone() -> None:
 @given(st.integers(0, 2**16), st.floats(0.2, 5), st.floats(-2, 2), st.floats(-2, 2))
 def test_body_coordinates_ignore_place_and_size(seed: int, scale: float, right: float, down: float) -> None:
     points = signing(seed=seed)
-    here, there = (body_of(p).in_body_coordinates() for p in (points, moved(points, scale, right, down)))
+    here, there = (Body.of(p).in_body_coordinates() for p in (points, moved(points, scale, right, down)))
     for name in ("pose", "left", "right"):
         torch.testing.assert_close(getattr(here, name).points, getattr(there, name).points, atol=2e-4, rtol=1e-4)
 
@@ -76,19 +76,19 @@ def test_body_coordinates_ignore_place_and_size(seed: int, scale: float, right: 
 def test_hands_stand_in_for_a_body_that_is_never_found(scale: float, shift: float) -> None:
     points = signing()
     points[..., POSE] = 0
-    here, there = (body_of(p).in_body_coordinates() for p in (points, moved(points, scale, shift, shift)))
+    here, there = (Body.of(p).in_body_coordinates() for p in (points, moved(points, scale, shift, shift)))
     torch.testing.assert_close(here.left.points, there.left.points, atol=2e-4, rtol=1e-4)
     assert here.left.points[..., :2].abs().max() < 3
 
 
 def test_shoulders_are_one_apart_around_the_origin() -> None:
-    pose = body_of(signing(gaps=False)).in_body_coordinates().pose.points
+    pose = Body.of(signing(gaps=False)).in_body_coordinates().pose.points
     torch.testing.assert_close(pose[..., 11, :2], torch.tensor([0.5, 0.0]).expand(2, 16, 2))
     torch.testing.assert_close(pose[..., 12, :2], torch.tensor([-0.5, 0.0]).expand(2, 16, 2))
 
 
 def test_missing_parts_are_zero_in_body_coordinates() -> None:
-    body = body_of(signing()).in_body_coordinates()
+    body = Body.of(signing()).in_body_coordinates()
     for part in (body.pose, body.left, body.right):
         assert not part.points[~part.found].any() and (~part.found).any()
 
@@ -97,7 +97,7 @@ def test_missing_parts_are_zero_in_body_coordinates() -> None:
 def test_a_part_that_is_not_finite_counts_as_missing(bad: float) -> None:
     points = signing(gaps=False)
     points[0, 3, 140] = bad
-    body = body_of(points).in_body_coordinates()
+    body = Body.of(points).in_body_coordinates()
     assert not body.left.found[0, 3] and body.left.found.sum() == 31
     assert all(part.points.isfinite().all() for part in (body.pose, body.left, body.right))
 
@@ -106,7 +106,7 @@ def test_a_signer_seen_from_the_side_stays_within_ten_units() -> None:
     points = signing(gaps=False)
     pose = points[..., POSE].view(2, 16, 33, 4)
     pose[..., 11, :2] = pose[..., 12, :2]
-    body = body_of(points).in_body_coordinates()
+    body = Body.of(points).in_body_coordinates()
     assert body.left.points.abs().max() <= 10 and body.pose.points.isfinite().all()
 
 

@@ -9,17 +9,17 @@ from signspot.models.landmarks import (
     _PLACE_NUMBERS,
     _RELATION_NUMBERS,
     _SHAPE_NUMBERS,
+    Body,
     _frame_numbers,
     _FrameNumbers,
     _motion,
-    body_of,
     mirrored,
 )
 from tests.models.signing import LEFT, RIGHT, signing
 
 
 def described(points: torch.Tensor) -> _FrameNumbers:
-    return _frame_numbers(body_of(points).in_body_coordinates())
+    return _frame_numbers(Body.of(points).in_body_coordinates())
 
 
 def test_every_description_has_its_length_and_is_finite() -> None:
@@ -53,7 +53,7 @@ def test_the_size_of_a_hand_does_not_change_its_shape() -> None:
 def test_where_a_hand_is_missing_the_wrist_of_the_pose_stands_in() -> None:
     points = signing(gaps=False)
     points[:, 5, RIGHT] = 0
-    body = body_of(points).in_body_coordinates()
+    body = Body.of(points).in_body_coordinates()
     wrist = _frame_numbers(body).right.wrist
     assert torch.equal(wrist[:, 5], body.pose.points[:, 5, 16, :2])
     assert torch.equal(wrist[:, 6], body.right.points[:, 6, 0, :2])

@@ -16,7 +16,6 @@ from signspot.stores.dictionary import (
     EntryFeatures,
     FeatureSet,
     read_dictionary,
-    read_entry_features,
     write_dictionary_manifest,
 )
 from tests.formats.spottings import mutants
@@ -35,7 +34,7 @@ def some_features(n_entries: int = 3, length: int = 4, seed: int = 0) -> EntryFe
 def test_what_is_written_is_read_back(tmp_path: Path, n_entries: int, length: int, seed: int) -> None:
     features = some_features(n_entries, length, seed)
     features.write(tmp_path, overwrite=True)
-    read = read_entry_features(tmp_path)
+    read = EntryFeatures.read(tmp_path)
     assert read.entry_ids == features.entry_ids and read.kinds["i3d"].made_by == "maker"
     np.testing.assert_array_equal(read.kinds["i3d"].vectors, features.kinds["i3d"].vectors)
     np.testing.assert_array_equal(read.kinds["i3d"].present, features.kinds["i3d"].present)
@@ -71,7 +70,7 @@ def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
             damaged[at] ^= 1 << bit
             path.write_bytes(damaged)
             with pytest.raises(FormatError, match="is damaged"):
-                read_entry_features(tmp_path)
+                EntryFeatures.read(tmp_path)
 
 
 def test_a_damaged_file_gives_a_typed_error_or_the_same_features(tmp_path: Path) -> None:
@@ -81,28 +80,28 @@ def test_a_damaged_file_gives_a_typed_error_or_the_same_features(tmp_path: Path)
     for content in mutants(path.read_bytes(), 1000, seed=4):
         path.write_bytes(content)
         with contextlib.suppress(SignspotError):
-            read = read_entry_features(tmp_path)
+            read = EntryFeatures.read(tmp_path)
             np.testing.assert_array_equal(read.kinds["i3d"].vectors, features.kinds["i3d"].vectors)
             assert read.entry_ids == features.entry_ids
 
 
 def test_other_files_are_refused_with_their_reason(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file"):
-        read_entry_features(tmp_path)
+        EntryFeatures.read(tmp_path)
     path = tmp_path / FEATURES_FILE
     path.write_text("hello")
     with pytest.raises(FormatError, match=r"is damaged or no file of vectors.*import the dictionary again"):
-        read_entry_features(tmp_path)
+        EntryFeatures.read(tmp_path)
     save_file({"x": np.ones(3)}, path)
     with pytest.raises(FormatError, match="is not valid JSON"):
-        read_entry_features(tmp_path)
+        EntryFeatures.read(tmp_path)
     save_file({"x": np.ones(3)}, path, metadata={"signspot": '{"format": "other", "version": 1}'})
     with pytest.raises(FormatError, match="'other' of a version that is not read"):
-        read_entry_features(tmp_path)
+        EntryFeatures.read(tmp_path)
     path.unlink()
     path.mkdir()
     with pytest.raises(FormatError, match="is not a file"):
-        read_entry_features(tmp_path)
+        EntryFeatures.read(tmp_path)
 
 
 def test_existing_features_are_replaced_only_when_asked(tmp_path: Path) -> None:

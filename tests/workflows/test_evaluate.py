@@ -11,7 +11,7 @@ import pytest
 from signspot.errors import InputError, OutputExists
 from signspot.evaluation.measures import BootstrapOptions
 from signspot.learning.head import TrainingData, make_setup, score_head
-from signspot.learning.material import Material, WordSplit, read_material
+from signspot.learning.material import Material, WordSplit
 from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, build_head, load_checkpoint
 from signspot.workflows.evaluate import (
@@ -68,7 +68,7 @@ def by_name(evaluation: Evaluation) -> dict[str, float]:
 
 
 def material_of(folder: Path) -> Material:
-    return read_material(folder / "test")
+    return Material.read(folder / "test")
 
 
 @pytest.mark.parametrize("choice", [{}, {"stride": 8}, {"dictionary_words": "full"}])

@@ -17,7 +17,7 @@ from signspot.embedding.model import Embeds, Reading, trunk_of
 from signspot.embedding.pictures import ClipNetwork, ColourModel, PictureModel
 from signspot.errors import DictionaryError, InputError, OutputExists
 from signspot.learning.batches import BatchOptions, BatchSource
-from signspot.learning.material import Material, read_material, read_synonyms
+from signspot.learning.material import Material, read_synonyms
 from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
 from signspot.stores.corpus import CorpusSource, read_corpus
@@ -109,7 +109,7 @@ def made_from(place: Place, model: Mosaic, corpus: CorpusSource, **options: obje
 
 
 def test_labels_lie_where_the_signs_end(written: Path, place: Place, model: Mosaic) -> None:
-    material = read_material(written)
+    material = Material.read(written)
     columns, words = material.passages, material.vocabulary.words
     truth = [(one.sign.word, one.span_ms.stop // 40) for one in place.world.truth]
     labels = [(words[label], int(frame)) for label, frame in zip(columns.label, columns.label_frame, strict=True)]
@@ -121,7 +121,7 @@ def test_labels_lie_where_the_signs_end(written: Path, place: Place, model: Mosa
 
 
 def test_rows_and_entries_are_vectors_of_the_trunk(written: Path, place: Place, model: Mosaic) -> None:
-    material = read_material(written)
+    material = Material.read(written)
     assert material.tracks[0].shape[1] == material.entry_vectors.shape[1] == model.trunk_dim
     with VideoReader(place.world.broadcast, shape=model.frame_shape, isolated=False) as reader:
         frames = np.stack([frame.pixels for frame in reader])
@@ -150,7 +150,7 @@ def test_the_rows_of_a_model_for_boxes_are_of_the_box(place: Place) -> None:
 
 
 def test_minibatches_come_from_the_written_folder(written: Path) -> None:
-    source = BatchSource(read_material(written), BatchOptions(), seed=0)
+    source = BatchSource(Material.read(written), BatchOptions(), seed=0)
     batch = source.minibatch(0, 0)
     assert source.report.n_used == 8
     assert batch.n_items == 4
@@ -172,7 +172,7 @@ def test_without_a_store_the_material_is_the_same(place: Place, model: Mosaic, w
     dictionary = read_dictionary(place.world.dictionary).dictionary
     sources = MaterialSources(corpus=read_corpus(place.corpus), dictionary=dictionary, trunk=trunk(model))
     options = MaterialOptions(reading=Reading(isolated=False))
-    loose, kept = make_training_material(sources, options).material, read_material(written)
+    loose, kept = make_training_material(sources, options).material, Material.read(written)
     assert np.array_equal(loose.tracks[0], kept.tracks[0])
     assert np.array_equal(loose.entry_vectors, kept.entry_vectors)
 
@@ -188,7 +188,7 @@ def test_what_the_store_keeps_is_not_computed_again(place: Place, written: Path,
     files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m")
     write_training_material(files, trunk(Counting()), MaterialOptions(reading=reading(place)))
     assert Counting.n_calls == 0
-    assert np.array_equal(read_material(tmp_path / "m").entry_vectors, read_material(written).entry_vectors)
+    assert np.array_equal(Material.read(tmp_path / "m").entry_vectors, Material.read(written).entry_vectors)
     other = MaterialOptions(reading=reading(place, seed=1))
     write_training_material(dataclasses.replace(files, out=tmp_path / "other"), trunk(Counting()), other)
     assert Counting.n_calls == 6  # other draws of the clips; the windows of the video are the same
@@ -321,6 +321,6 @@ def test_a_network_gives_material_too(place: Place, tmp_path: Path) -> None:
     network = embedder_of(tiny_i3d(side=SIDE), tiny_head(), side=SIDE)
     files = MaterialFiles(corpus=place.corpus, dictionary=place.world.dictionary, out=tmp_path / "m")
     write_training_material(files, trunk(network), MaterialOptions(reading=reading(place)))
-    material = read_material(tmp_path / "m")
+    material = Material.read(tmp_path / "m")
     assert material.fingerprint == network.trunk_fingerprint
     assert BatchSource(material, BatchOptions(), seed=0).minibatch(0, 0).segments.shape[1] == network.trunk_dim

@@ -12,7 +12,7 @@ import pytest
 from signspot.domain.time import FRAME_MS
 from signspot.errors import InputError
 from signspot.formats.pose import landmarks_beside, read_pose
-from signspot.learning.material import read_split
+from signspot.learning.material import WordSplit
 from signspot.media.reader import VideoReader
 from signspot.stores.corpus import read_corpus, read_truth
 from signspot.stores.dictionary import read_dictionary
@@ -77,7 +77,7 @@ def test_a_world_is_an_ordinary_corpus_and_dictionary(files: WorldFolder) -> Non
         assert [(cue.span_ms, cue.text) for cue in cues] == [(s.span_ms, s.text) for s in performed.subtitles]
         marks = [mark for mark in corpus.annotations if mark.video_id == listed.video_id]
         assert [(m.word, m.frame) for m in marks] == [(a.word, a.frame) for a in performed.annotations]
-    split = read_split(files.split)
+    split = WordSplit.read(files.split)
     assert set(split.test) == set(world.test_words)
     assert not set(split.train) & set(split.test)
 

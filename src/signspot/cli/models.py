@@ -51,7 +51,7 @@ def _list_command(json_target: Path | None = _JSON) -> None:
 
 
 @app.command("show")
-def show_command(
+def _show_command(
     name: str = typer.Argument(metavar="NAME", help="A name of `signspot models list`, or a .safetensors file."),
     words: bool = typer.Option(False, "--words", help="List the words that it knows without a dictionary."),
     like: str = typer.Option("", "--like", metavar="TEXT", help="Only words that begin with this, or hold it."),

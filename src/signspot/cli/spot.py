@@ -68,11 +68,11 @@ def _print_answer(answer: VideoAnswer) -> None:
     if missing := [word for word in answer.words if not word.spottings]:
         said = f"{missing[0].word}: {_absence(missing[0], answer)}" if len(missing) == 1 else _absences(missing, answer)
         console.print(Text(one_line(said)), soft_wrap=True)  # one line, however many words
-    if said := closing_line(answer):
+    if said := _closing_line(answer):
         console.print(Text(said, style="dim"), soft_wrap=True)
 
 
-def closing_line(answer: VideoAnswer) -> str:
+def _closing_line(answer: VideoAnswer) -> str:
     """What counted as found, and how many false alarms that gave where the truth was known."""
     if answer.least_presence is not None:
         alarms = (

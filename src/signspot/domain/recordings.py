@@ -190,6 +190,10 @@ class Rights:
         allowed: bool | None = getattr(self, f"may_{action}")
         return allowed is True
 
+    def forbid_training(self, on: date) -> bool:
+        """Whether training is known not to be allowed, or no longer; saying nothing does not forbid it."""
+        return self.may_train is False or (self.expires is not None and on >= self.expires)
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:

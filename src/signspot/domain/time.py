@@ -86,6 +86,11 @@ class MillisSpan:
     def overlaps(self, other: MillisSpan) -> bool:
         return max(self.start, other.start) < min(self.stop, other.stop)
 
+    def cue_times(self) -> str:
+        """When WebVTT shows a cue: never before 0:00, which no player reads, and for 1 ms at least, to be seen."""
+        start = max(0, self.start)
+        return " --> ".join(clock(time, _EXACT).rjust(12, "0") for time in (start, max(start + 1, self.stop)))
+
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
@@ -169,9 +174,3 @@ def clock(time_ms: float | Fraction, digits: int = 0, *, hours: bool = False) ->
     text = f"{hour}:{minutes:02}" if hour or hours or digits == _EXACT else f"{minutes}"
     sign, fraction = "-" if time_ms < 0 and units else "", f".{rest:0{digits}}" if digits else ""
     return f"{sign}{text}:{seconds % 60:02}{fraction}"
-
-
-def cue_times(span_ms: MillisSpan) -> str:
-    """When WebVTT shows a cue: never before 0:00, which no player reads, and for 1 ms at least, or it is never seen."""
-    start = max(0, span_ms.start)
-    return " --> ".join(clock(time, _EXACT).rjust(12, "0") for time in (start, max(start + 1, span_ms.stop)))

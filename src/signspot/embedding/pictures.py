@@ -38,7 +38,7 @@ from signspot.media.frames import cut_square, random_clips, shape_frame, thumbna
 from signspot.media.reader import VideoReader
 from signspot.media.trim import trim_by_motion, trim_clip
 from signspot.media.video import ReadReport, media_sha256
-from signspot.stores.dictionary import EntryFeatures, read_entry_features
+from signspot.stores.dictionary import EntryFeatures
 from signspot.stores.features import FeatureStore, Remarks, RowFile, TrackKey, as_stored, row_blocks
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ def stored_features(file: Path) -> EntryFeatures:
 @lru_cache(maxsize=2)
 def _features(folder: Path, changed_ns: int) -> EntryFeatures:
     del changed_ns  # a file that changed is read again
-    return read_entry_features(folder)
+    return EntryFeatures.read(folder)
 
 
 def _remarks(report: ReadReport) -> Remarks:

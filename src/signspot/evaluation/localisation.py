@@ -85,6 +85,25 @@ class Curve:
             raise InputError("curve", f"{hours} hours of footage", "give the length of what was searched")
         return np.asarray(self.n_wrong / hours)
 
+    @classmethod
+    def of(cls, footage: Sequence[Footage]) -> Curve:
+        """The curve of all peaks of all classes together; every annotation is one sign to be found."""
+        scores: list[FloatArray] = [np.empty(0, np.float32)]
+        right: list[Bools] = [np.empty(0, np.bool_)]
+        for one in footage:
+            stride = int(np.diff(one.centres[:2]).max(initial=1))
+            for first in range(0, one.cosine.shape[1], _DETECTION_COLUMNS):
+                block = np.asarray(one.cosine[:, first : first + _DETECTION_COLUMNS], dtype=np.float32)
+                is_peak = _peak_windows(block, (CLIP_LENGTH - 1) // max(1, stride))
+                for column in range(block.shape[1]):
+                    windows = np.flatnonzero(is_peak[:, column])
+                    labels = one.label_frame[one.label_class == first + column]
+                    scores.append(block[windows, column])
+                    right.append(claimed(one.centres[windows], block[windows, column], labels))
+        return _detection_curve(
+            np.concatenate(scores), np.concatenate(right), sum(len(one.label_class) for one in footage)
+        )
+
 
 def _detection_curve(scores: npt.ArrayLike, right: npt.ArrayLike, n_positives: int | None = None) -> Curve:
     """The curve of detections with `scores` (n,) of which `right` (n,) bool are right.
@@ -182,23 +201,6 @@ def claimed(frames: Ints, scores: FloatArray, labels: Ints) -> Bools:
             free[choice[np.abs(labels[choice] - frames[place]).argmin()]] = False
             right[place] = True
     return right
-
-
-def footage_curve(footage: Sequence[Footage]) -> Curve:
-    """The curve of all peaks of all classes together; every annotation is one sign to be found."""
-    scores: list[FloatArray] = [np.empty(0, np.float32)]
-    right: list[Bools] = [np.empty(0, np.bool_)]
-    for one in footage:
-        stride = int(np.diff(one.centres[:2]).max(initial=1))
-        for first in range(0, one.cosine.shape[1], _DETECTION_COLUMNS):
-            block = np.asarray(one.cosine[:, first : first + _DETECTION_COLUMNS], dtype=np.float32)
-            is_peak = _peak_windows(block, (CLIP_LENGTH - 1) // max(1, stride))
-            for column in range(block.shape[1]):
-                windows = np.flatnonzero(is_peak[:, column])
-                labels = one.label_frame[one.label_class == first + column]
-                scores.append(block[windows, column])
-                right.append(claimed(one.centres[windows], block[windows, column], labels))
-    return _detection_curve(np.concatenate(scores), np.concatenate(right), sum(len(one.label_class) for one in footage))
 
 
 _THRESHOLDS_PERCENT = tuple(range(20, 81, 5))  # of the challenge

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from signspot.domain.recordings import Subtitle
 from signspot.domain.results import Spotting
-from signspot.domain.time import MillisSpan, cue_times
+from signspot.domain.time import MillisSpan
 from signspot.errors import FormatError
 from signspot.files.atomic import atomic_output
 
@@ -47,12 +47,12 @@ def _write(cues: Sequence[_Cue], path: Path, *, overwrite: bool) -> None:
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise FormatError(path, f"no caption format ends in {path.suffix!r}", f"use one of {', '.join(_SUFFIXES)}")
-    blocks = (f"{cue_times(cue.span_ms)}\n{_plain(cue.text)}" for cue in cues)
+    blocks = (f"{cue.span_ms.cue_times()}\n{_plain(cue.text)}" for cue in cues)
     if suffix == ".vtt":
         named = (f"{cue.name}\n{block}" if cue.name else block for cue, block in zip(cues, blocks, strict=True))
         text = "\n\n".join(("WEBVTT", *named)) + "\n"
     else:
-        times = (cue_times(cue.span_ms).replace(".", ",") for cue in cues)
+        times = (cue.span_ms.cue_times().replace(".", ",") for cue in cues)
         shown = enumerate(zip(times, cues, strict=True), start=1)
         text = "\n".join(f"{number}\n{time}\n{_plain(cue.text)}\n" for number, (time, cue) in shown)
     try:

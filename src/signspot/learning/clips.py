@@ -38,7 +38,7 @@ from signspot.embedding.model import FEWEST_FRAMES, Reading, too_short
 from signspot.embedding.pictures import LONGEST_ENTRY_FRAMES
 from signspot.errors import InputError, MissingExtra, VideoError
 from signspot.files.atomic import atomic_output, make_folder
-from signspot.learning.material import file_sha256, is_forbidden
+from signspot.learning.material import file_sha256
 from signspot.media.frames import MAX_SPEED, random_clips
 from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
@@ -230,7 +230,7 @@ class _Found:
 
     def read(self, name: str, rights: Rights, read: Callable[[], _Read]) -> _Read | None:
         """What `read` gives; None, with the reason noted, if the video may not or cannot be used."""
-        if is_forbidden(rights, self.today):
+        if rights.forbid_training(self.today):
             self.skipped.append((name, "it may not be used for training"))
             return None
         try:

@@ -109,7 +109,7 @@ def train_head(config: EmbeddingConfig, setup: _TrainingSetup, run: RunFolder, c
     """Train until the last epoch, from the state in the run folder if there is one; results lie in the folder."""
     if run.results.exists():
         return
-    saved = runs.load_state(run.state) if run.state.exists() else None
+    saved = runs.SavedState.load(run.state) if run.state.exists() else None
     device = runs.usable_device(controls.device or config.device)
     with runs.repeatable(runs.threads_of(config.threads, saved), device) as n_threads:
         training = _Training(config, setup, run, controls, n_threads)
@@ -216,7 +216,7 @@ class _Training:
         if not self.controls.team.is_leader:
             return
         facts = asdict(self.position) | {"threads": self.n_threads, "processes": self.controls.team.size}
-        runs.save_state(self.run_folder.state, runs.training_tensors(self.head, self.optimiser), facts)
+        runs.SavedState(runs.training_tensors(self.head, self.optimiser), facts).save(self.run_folder.state)
 
     def restore(self, state: runs.SavedState) -> None:
         path, team = self.run_folder.state, self.controls.team
@@ -288,20 +288,13 @@ def score_head(head: Head | None, test: Material, words: tuple[Word, ...] | None
 
     Without a head the vectors of the trunk are compared as they are.
     """
-    wanted = tested_words(test, words)
+    wanted = test.numbers_of(words)
     rows = np.flatnonzero(np.isin(test.entry_word, wanted))
     if not len(rows):
         raise InputError("test set", "the dictionary has no entry for any test word", "check the split file")
     gallery = Gallery(test.entry_word[rows], embedded(head, test.entry_vectors[rows], DICTIONARY))
     passages = np.flatnonzero(np.isin(test.passages.label, wanted))
     return score_passages(_test_passages(head, test, passages, stride), gallery)
-
-
-def tested_words(test: Material, words: tuple[Word, ...] | None) -> Ints:
-    """The numbers of the test words: those of `words` that the vocabulary knows, or every word that is a label."""
-    if words is None:
-        return np.unique(test.passages.label)
-    return np.array([test.vocabulary.id_of(word) for word in words if word in test.vocabulary], dtype=np.int64)
 
 
 def _test_passages(head: Head | None, test: Material, passages: Ints, stride: int) -> Iterator[TestPassage]:

@@ -6,10 +6,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +44,26 @@ class Passages:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @classmethod
+    def of(cls, by_track: Sequence[Iterable[LabelledPassage]], vocabulary: Vocabulary) -> Self:
+        numbered = [(track, passage) for track, passages in enumerate(by_track) for passage in passages]
+        rows = [
+            (track, one.span.start, one.span.stop, vocabulary.id_of(one.annotation.word), one.annotation.frame)
+            for track, one in numbered
+        ]
+        track, start, stop, label, label_frame = np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 5).T)
+        return cls(
+            names=tuple(passage.name for _, passage in numbered),
+            track=track,
+            start=start,
+            stop=stop,
+            label=label,
+            label_frame=label_frame,
+            confidence=np.array([passage.annotation.confidence for _, passage in numbered], np.float32),
+            word_offsets=np.cumsum([0, *(len(passage.words) for _, passage in numbered)], dtype=np.int64),
+            words=np.array([vocabulary.id_of(word) for _, passage in numbered for word in passage.words], np.int64),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +107,12 @@ class Material:
         words = self.vocabulary.words
         return {words[number]: int(count) for number, count in zip(numbers, counts, strict=True)}
 
+    def numbers_of(self, words: tuple[Word, ...] | None) -> Ints:
+        """The numbers of the test words: those of `words` that the vocabulary knows, or every word that is a label."""
+        if words is None:
+            return np.unique(self.passages.label)
+        return np.array([self.vocabulary.id_of(word) for word in words if word in self.vocabulary], dtype=np.int64)
+
     def refuse_other_trunk(self, other: Material, where: str) -> None:
         """Raise InputError unless both hold vectors of the same trunk over the same words."""
         if self.fingerprint != other.fingerprint:
@@ -123,6 +148,43 @@ class Material:
             write_json(content, temporary / _MANIFEST)
             for kind, pairs in synonyms.items():
                 _write_synonyms(pairs, temporary, kind)
+
+    @classmethod
+    def read(cls, folder: Path, *, verify: bool = True) -> Self:
+        """Open the material of a folder; `verify` reads it once to compare the checksums of all files."""
+        refuse_missing(folder)
+        content = read_manifest(folder / _MANIFEST, _FORMAT)
+        checksums = content.get("files")
+        if not isinstance(checksums, dict) or set(checksums) != set(_ARRAYS):
+            raise FormatError(folder / _MANIFEST, 'does not name its files under "files"', _MAKE_AGAIN)
+        for name in _ARRAYS:
+            require_file(folder / name)
+            if verify and file_sha256(folder / name) != checksums[name]:
+                raise FormatError(folder / name, "does not have the checksum it was written with", _MAKE_AGAIN)
+        arrays = {name: _array(folder / name) for name in _ARRAYS}
+        try:
+            vocabulary = Vocabulary(tuple(map(Word, _texts(folder, content, "vocabulary"))))
+        except ValueError as error:
+            raise FormatError(folder / _MANIFEST, str(error), _MAKE_AGAIN) from error
+        rows, lengths = arrays[_ROWS], arrays[_LENGTHS]
+        if (lengths < 0).any() or int(lengths.sum()) != len(rows):
+            what = f"names {len(lengths)} tracks of {int(lengths.sum())} rows, but there are {len(rows)}"
+            raise FormatError(folder / _LENGTHS, what, _MAKE_AGAIN)
+        passages = Passages(
+            names=_texts(folder, content, "passages"),
+            **{name: arrays[f"passage_{name}.npy"] for name in _PASSAGE_COLUMNS},
+        )
+        material = cls(
+            vocabulary=vocabulary,
+            tracks=tuple(rows[stop - length : stop] for stop, length in zip(np.cumsum(lengths), lengths, strict=True)),
+            passages=passages,
+            entry_ids=_texts(folder, content, "entries"),
+            entry_vectors=arrays["entry_vectors.npy"],
+            entry_word=arrays["entry_word.npy"],
+            fingerprint=str(content.get("fingerprint") or ""),
+        )
+        material.check(str(folder))
+        return material
 
 
 # Refuse material that nothing could be learned from: columns that do not fit, NaN, other trunks.
@@ -191,42 +253,6 @@ def refuse_missing(folder: Path) -> None:
     """Raise if there is no such folder: nobody types the name of the manifest in it."""
     if not folder.is_dir():
         raise InputError(folder, "no such folder", "name a folder that `signspot train material` made")
-
-
-def read_material(folder: Path, *, verify: bool = True) -> Material:
-    """Open the material of a folder; `verify` reads it once to compare the checksums of all files."""
-    refuse_missing(folder)
-    content = read_manifest(folder / _MANIFEST, _FORMAT)
-    checksums = content.get("files")
-    if not isinstance(checksums, dict) or set(checksums) != set(_ARRAYS):
-        raise FormatError(folder / _MANIFEST, 'does not name its files under "files"', _MAKE_AGAIN)
-    for name in _ARRAYS:
-        require_file(folder / name)
-        if verify and file_sha256(folder / name) != checksums[name]:
-            raise FormatError(folder / name, "does not have the checksum it was written with", _MAKE_AGAIN)
-    arrays = {name: _array(folder / name) for name in _ARRAYS}
-    try:
-        vocabulary = Vocabulary(tuple(map(Word, _texts(folder, content, "vocabulary"))))
-    except ValueError as error:
-        raise FormatError(folder / _MANIFEST, str(error), _MAKE_AGAIN) from error
-    rows, lengths = arrays[_ROWS], arrays[_LENGTHS]
-    if (lengths < 0).any() or int(lengths.sum()) != len(rows):
-        what = f"names {len(lengths)} tracks of {int(lengths.sum())} rows, but there are {len(rows)}"
-        raise FormatError(folder / _LENGTHS, what, _MAKE_AGAIN)
-    passages = Passages(
-        names=_texts(folder, content, "passages"), **{name: arrays[f"passage_{name}.npy"] for name in _PASSAGE_COLUMNS}
-    )
-    material = Material(
-        vocabulary=vocabulary,
-        tracks=tuple(rows[stop - length : stop] for stop, length in zip(np.cumsum(lengths), lengths, strict=True)),
-        passages=passages,
-        entry_ids=_texts(folder, content, "entries"),
-        entry_vectors=arrays["entry_vectors.npy"],
-        entry_word=arrays["entry_word.npy"],
-        fingerprint=str(content.get("fingerprint") or ""),
-    )
-    material.check(str(folder))
-    return material
 
 
 def _write_synonyms(synonyms: Synonyms, folder: Path, kind: SynonymKind) -> None:
@@ -377,31 +403,6 @@ def _passage(
     return LabelledPassage(name, span, annotation, all_words)
 
 
-def passage_columns(by_track: Sequence[Iterable[LabelledPassage]], vocabulary: Vocabulary) -> Passages:
-    numbered = [(track, passage) for track, passages in enumerate(by_track) for passage in passages]
-    rows = [
-        (track, one.span.start, one.span.stop, vocabulary.id_of(one.annotation.word), one.annotation.frame)
-        for track, one in numbered
-    ]
-    track, start, stop, label, label_frame = np.ascontiguousarray(np.array(rows, np.int64).reshape(-1, 5).T)
-    return Passages(
-        names=tuple(passage.name for _, passage in numbered),
-        track=track,
-        start=start,
-        stop=stop,
-        label=label,
-        label_frame=label_frame,
-        confidence=np.array([passage.annotation.confidence for _, passage in numbered], np.float32),
-        word_offsets=np.cumsum([0, *(len(passage.words) for _, passage in numbered)], dtype=np.int64),
-        words=np.array([vocabulary.id_of(word) for _, passage in numbered for word in passage.words], np.int64),
-    )
-
-
-def is_forbidden(rights: Rights, today: date) -> bool:
-    """Whether training is known not to be allowed, or no longer; saying nothing does not forbid it."""
-    return rights.may_train is False or (rights.expires is not None and today >= rights.expires)
-
-
 def unknown_rights_warning(used: Iterable[Rights]) -> tuple[str, ...]:
     """One line if rights of recordings that are learned from say nothing about training, none otherwise."""
     all_used = tuple(used)
@@ -446,6 +447,17 @@ class WordSplit:
         content = {"format": _SPLIT_FORMAT, "version": 1, "seed": self.seed, "drawn": self.drawn}
         write_json(content | {"train": list(self.train), "test": list(self.test)}, path, overwrite=overwrite)
 
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        content = read_manifest(path, _SPLIT_FORMAT)
+        seed, drawn = content.get("seed", 0), content.get("drawn", "")
+        if type(seed) is not int or seed < 0 or not isinstance(drawn, str):
+            raise FormatError(path, '"seed" is not a whole number from 0, or "drawn" is not text', _CORRECT)
+        try:
+            return cls(_words(path, content, "train"), _words(path, content, "test"), seed, drawn)
+        except ValueError as error:
+            raise FormatError(path, str(error), _CORRECT) from error
+
 
 def draw_split(counts: Mapping[Word, int], n_test: int, seed: int) -> WordSplit:
     """Draw test words of all frequencies from words and how often they are labelled, each at least once."""
@@ -459,17 +471,6 @@ def draw_split(counts: Mapping[Word, int], n_test: int, seed: int) -> WordSplit:
     test = tuple(words[number] for number in drawn)
     how = f"one word from each of {n_test} strata of {len(counts)} words ordered by their number of labels"
     return WordSplit(tuple(sorted(set(words) - set(test))), test, seed, how)
-
-
-def read_split(path: Path) -> WordSplit:
-    content = read_manifest(path, _SPLIT_FORMAT)
-    seed, drawn = content.get("seed", 0), content.get("drawn", "")
-    if type(seed) is not int or seed < 0 or not isinstance(drawn, str):
-        raise FormatError(path, '"seed" is not a whole number from 0, or "drawn" is not text', _CORRECT)
-    try:
-        return WordSplit(_words(path, content, "train"), _words(path, content, "test"), seed, drawn)
-    except ValueError as error:
-        raise FormatError(path, str(error), _CORRECT) from error
 
 
 def _words(path: Path, content: Mapping[str, object], key: str) -> tuple[Word, ...]:

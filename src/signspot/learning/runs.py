@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -195,30 +195,29 @@ class StepGuard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedState:
-    """What `save_state` wrote."""
+    """Where a run stands, to go on from."""
 
-    tensors: dict[str, Tensor]
-    facts: dict[str, object]  # what JSON can hold
+    tensors: Mapping[str, Tensor]
+    facts: Mapping[str, object]  # what JSON can hold
 
+    def save(self, path: Path) -> None:
+        text = json.dumps(self.facts, sort_keys=True, allow_nan=False)
+        header = json.dumps({"facts": text, "sha256": _checksum(self.tensors, text)})
+        arrays = {name: tensor.detach().cpu().numpy() for name, tensor in self.tensors.items()}
+        save_arrays(arrays, {_KEY: header}, path, overwrite=True)
 
-def save_state(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
-    text = json.dumps(facts, sort_keys=True, allow_nan=False)
-    header = json.dumps({"facts": text, "sha256": _checksum(tensors, text)})
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    save_arrays(arrays, {_KEY: header}, path, overwrite=True)
-
-
-def load_state(path: Path) -> SavedState:
-    metadata, arrays = load_arrays(path, _STATE)
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    try:
-        signed = json.loads(metadata[_KEY])
-        facts = json.loads(signed["facts"])
-        if signed["sha256"] != _checksum(tensors, signed["facts"]) or not isinstance(facts, dict):
-            raise ValueError("its checksum does not match")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise _STATE.damaged(path, error) from error
-    return SavedState(tensors, facts)
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        metadata, arrays = load_arrays(path, _STATE)
+        tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        try:
+            signed = json.loads(metadata[_KEY])
+            facts = json.loads(signed["facts"])
+            if signed["sha256"] != _checksum(tensors, signed["facts"]) or not isinstance(facts, dict):
+                raise ValueError("its checksum does not match")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise _STATE.damaged(path, error) from error
+        return cls(tensors, facts)
 
 
 def threads_of(configured: int, saved: SavedState | None) -> int:

@@ -51,7 +51,7 @@ from signspot.models.checkpoints import (
 )
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
 from signspot.models.i3d import InceptionTrunk, TrunkOutput, copied_to_domains, reinitialise_batch_norm
-from signspot.models.landmarks import HAND_POINTS, Part, body_of, mirrored
+from signspot.models.landmarks import HAND_POINTS, Body, Part, mirrored
 
 # Minibatches of clips for the trunk: an equal share of each source, and every clip as often as the others.
 #
@@ -255,7 +255,7 @@ def train_trunk(
     (`runs.Interrupted`).
     """
     device = runs.usable_device(config.device)
-    saved = runs.load_state(run.state) if run.state.exists() else None
+    saved = runs.SavedState.load(run.state) if run.state.exists() else None
     with runs.repeatable(runs.threads_of(config.threads, saved), device) as threads:
         return _Training(config, data, run, controls).run(saved, device, threads)
 
@@ -319,7 +319,7 @@ class _Training:
 
     def save(self, run: _StageRun) -> None:
         facts = asdict(self.position) | {"threads": self.n_threads}
-        runs.save_state(self.folder.state, run.tensors(), facts)
+        runs.SavedState(run.tensors(), facts).save(self.folder.state)
         self.folder.write_lines(self.folder.curves, [asdict(epoch) for epoch in self.position.epochs])
 
     def tested(self, trunk: Trunk) -> dict[str, _ClassAccuracy]:
@@ -750,7 +750,7 @@ class _PoseRegressor(nn.Module):
 
 def _pose_target(landmarks: Tensor) -> tuple[Tensor, Tensor]:
     """Where the points of bodies (B, 16, 258) are, (B, 16, 67, 2) in shoulder widths, and which were detected."""
-    body = body_of(landmarks).in_body_coordinates()
+    body = Body.of(landmarks).in_body_coordinates()
     pose = Part(body.pose.points[..., :_UPPER_BODY_POINTS, :], body.pose.found)
     parts = (pose, body.left, body.right)
     places = torch.cat([part.points[..., :2] for part in parts], dim=-2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -36,7 +37,7 @@ class LandmarkChange:
         middle = (n - 1) / 2
         # The nearest frames, not between them: a hand half detected is none.
         numbers = np.rint(middle + self.speed * (np.arange(n) - middle)).clip(0, n - 1).astype(np.int64)
-        body = body_of(torch.from_numpy(np.array(points[numbers], dtype=np.float32)))
+        body = Body.of(torch.from_numpy(np.array(points[numbers], dtype=np.float32)))
         left, right = (_lost(hand, span) for hand, span in zip((body.left, body.right), self.lost_hands, strict=True))
         changed = torch.cat([self._turned(part).flatten(-2) for part in (body.pose, left, right)], dim=-1)
         return np.asarray((mirrored(changed) if self.mirror else changed).numpy())
@@ -103,6 +104,14 @@ class Body:
 
         return Body(placed(self.pose), placed(self.left), placed(self.right))
 
+    @classmethod
+    def of(cls, frames: Tensor) -> Self:
+        """Split frames (..., 258) into pose and hands."""
+        if frames.shape[-1:] != (LANDMARK_DIM,):
+            raise ValueError(f"landmarks of shape {tuple(frames.shape)} instead of (..., {LANDMARK_DIM})")
+        pose, left, right = torch.split(frames.float(), [_POSE_DIM, _HAND_DIM, _HAND_DIM], dim=-1)
+        return cls(_part(pose, POSE_NUMBERS), _part(left, HAND_NUMBERS), _part(right, HAND_NUMBERS))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _BridgedPart:
@@ -113,21 +122,13 @@ class _BridgedPart:
     distance: Tensor  # (B, T) float32: frames to the nearest in which it was found; T where there is none
 
 
-def body_of(frames: Tensor) -> Body:
-    """Split frames (..., 258) into pose and hands."""
-    if frames.shape[-1:] != (LANDMARK_DIM,):
-        raise ValueError(f"landmarks of shape {tuple(frames.shape)} instead of (..., {LANDMARK_DIM})")
-    pose, left, right = torch.split(frames.float(), [_POSE_DIM, _HAND_DIM, _HAND_DIM], dim=-1)
-    return Body(_part(pose, POSE_NUMBERS), _part(left, HAND_NUMBERS), _part(right, HAND_NUMBERS))
-
-
 def mirrored(frames: Tensor) -> Tensor:
     """The same signing by the signer's mirror image: (..., 258) -> (..., 258), x -> 1 - x, left and right swapped.
 
     What was not detected stays so. Mirroring twice gives the landmarks back, up to rounding. The 1 is the width of a
     picture in MediaPipe's unit; in another unit the signer is only shifted, which body coordinates do not see.
     """
-    body = body_of(frames)
+    body = Body.of(frames)
     order = list(range(POSE_POINTS))
     for left, right in _POSE_PAIRS:
         order[left], order[right] = right, left
@@ -430,7 +431,7 @@ class LandmarkEncoder(nn.Module):
         if points.shape[1:] != (self.config.frames, LANDMARK_DIM):
             expected = f"(B, {self.config.frames}, {LANDMARK_DIM})"
             raise ValueError(f"landmarks of shape {tuple(points.shape)} instead of {expected}")
-        body = body_of(points).in_body_coordinates()
+        body = Body.of(points).in_body_coordinates()
         numbers = _frame_numbers(body)
         described = [
             torch.where(body.pose.found[..., None], self.body(numbers.body), 0.0),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -141,18 +141,20 @@ class SubtitleLag:
             return np.full(len(times_ms), np.nan)
         return np.asarray(self.lag_ms + self.drift * (times_ms - _middle(self.times_ms)))
 
-
-def subtitle_lag(spottings: Iterable[Spotting]) -> SubtitleLag:
-    """The lag of the findings that came from a subtitle; the line is that of Theil and Sen."""
-    spans = ((one.provenance.subtitle.span_ms, one.span_ms) for one in spottings if one.provenance.subtitle is not None)
-    pairs = sorted(((said.start + said.stop) / 2, (signed.start + signed.stop) / 2) for said, signed in spans)
-    times = np.array([time for time, _ in pairs], np.float64)
-    lags = np.array([signed - time for time, signed in pairs], np.float64)
-    if len(pairs) < FEWEST or times[0] == times[-1]:
-        return SubtitleLag(times, lags, None, None)
-    drift = _median_slope(times, lags)
-    lag = float(np.median(lags - drift * (times - _middle(times))))
-    return SubtitleLag(times, lags, lag, drift)
+    @classmethod
+    def of(cls, spottings: Iterable[Spotting]) -> Self:
+        """The lag of the findings that came from a subtitle; the line is that of Theil and Sen."""
+        spans = (
+            (one.provenance.subtitle.span_ms, one.span_ms) for one in spottings if one.provenance.subtitle is not None
+        )
+        pairs = sorted(((said.start + said.stop) / 2, (signed.start + signed.stop) / 2) for said, signed in spans)
+        times = np.array([time for time, _ in pairs], np.float64)
+        lags = np.array([signed - time for time, signed in pairs], np.float64)
+        if len(pairs) < FEWEST or times[0] == times[-1]:
+            return cls(times, lags, None, None)
+        drift = _median_slope(times, lags)
+        lag = float(np.median(lags - drift * (times - _middle(times))))
+        return cls(times, lags, lag, drift)
 
 
 def _median_slope(times: Floats, lags: Floats) -> float:

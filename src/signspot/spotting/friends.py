@@ -75,12 +75,15 @@ class Gallery:
         if self.vectors.ndim != 2 or len(self.vectors) != len(self.entries):
             raise ValueError(f"{len(self.entries)} entries but vectors of shape {self.vectors.shape}")
 
+    def words(self) -> list[Word]:
+        return sorted({entry.word for entry in self.entries})
+
 
 def friends(first: Gallery, second: Gallery, options: FriendOptions = FriendOptions()) -> tuple[Friends, ...]:
     """All pairs worth showing: false friends, then words in both that differ, then cognates; the closest first."""
     if not first.entries or not second.entries:
         return ()
-    words, other_words = words_of(first.entries), words_of(second.entries)
+    words, other_words = first.words(), second.words()
     cosine, entry_at, other_at = _word_cosines(first, second, words, other_words)
     usual = (_usual(cosine, options.neighbours) + _usual(cosine.T, options.neighbours).T) / np.float32(2)
     closeness: FloatArray = cosine - usual
@@ -111,10 +114,6 @@ def worth_showing(
         if word in place:
             shown[i, place[word]] = True
     return [(i, j) for i, j in np.argwhere(shown).tolist()]
-
-
-def words_of(entries: Sequence[Entry]) -> list[Word]:
-    return sorted({entry.word for entry in entries})
 
 
 def _word_cosines(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -195,6 +196,11 @@ class Occurrence:
     episode: Episode
     vector: FloatArray  # (d,) of length 1
 
+    @classmethod
+    def of(cls, spotting: Spotting, episode: Episode, track: EmbeddingTrack) -> Self:
+        vector = np.asarray(track.vectors[window_near(track.grid, spotting.frame)], np.float32)
+        return cls(spotting, episode, unit(vector))
+
 
 def window_near(grid: WindowGrid, frame: int) -> int:
     """The window whose centre lies closest to a frame.
@@ -206,8 +212,3 @@ def window_near(grid: WindowGrid, frame: int) -> int:
         raise ValueError("a grid without windows")
     centres = np.minimum(grid.starts() + grid.length // 2, grid.n_frames - 1)
     return int(np.abs(centres - frame).argmin())
-
-
-def occurrence(spotting: Spotting, episode: Episode, track: EmbeddingTrack) -> Occurrence:
-    vector = np.asarray(track.vectors[window_near(track.grid, spotting.frame)], np.float32)
-    return Occurrence(spotting, episode, unit(vector))

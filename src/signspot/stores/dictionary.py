@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -393,16 +394,16 @@ class EntryFeatures:
         unchecked = {"made_by": {kind: each.made_by for kind, each in self.kinds.items()}}
         write_arrays(arrays, self.entry_ids, path, _FEATURES, unchecked=unchecked, overwrite=overwrite)
 
-
-def read_entry_features(folder: Path) -> EntryFeatures:
-    """Read the stored vectors of a dictionary; every bit is checked."""
-    header, arrays = read_arrays(folder / FEATURES_FILE, _FEATURES)
-    entry_ids = tuple(node.text() for node in header.member("entry_ids").rows())
-    makers = {kind: node.text() for kind, node in header.member("made_by").members().items()}
-    if set(arrays) != {name for kind in makers for name in (kind, kind + _PRESENT)}:
-        raise header.wrong("names other features than the file holds")
-    try:
-        kinds = {kind: FeatureSet(maker, arrays[kind], arrays[kind + _PRESENT]) for kind, maker in makers.items()}
-        return EntryFeatures(entry_ids, kinds)
-    except ValueError as error:
-        raise _FEATURES.damaged(folder / FEATURES_FILE, error) from error
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read the stored vectors of a dictionary; every bit is checked."""
+        header, arrays = read_arrays(folder / FEATURES_FILE, _FEATURES)
+        entry_ids = tuple(node.text() for node in header.member("entry_ids").rows())
+        makers = {kind: node.text() for kind, node in header.member("made_by").members().items()}
+        if set(arrays) != {name for kind in makers for name in (kind, kind + _PRESENT)}:
+            raise header.wrong("names other features than the file holds")
+        try:
+            kinds = {kind: FeatureSet(maker, arrays[kind], arrays[kind + _PRESENT]) for kind, maker in makers.items()}
+            return cls(entry_ids, kinds)
+        except ValueError as error:
+            raise _FEATURES.damaged(folder / FEATURES_FILE, error) from error

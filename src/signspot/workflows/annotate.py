@@ -24,7 +24,7 @@ from signspot.domain.time import FrameSpan, MillisSpan, Tolerance
 from signspot.domain.tracks import FloatArray
 from signspot.embedding.model import Model
 from signspot.errors import InputError
-from signspot.spotting.annotate import Candidate, SubtitleLag, best_explanation, likely_windows, shares, subtitle_lag
+from signspot.spotting.annotate import Candidate, SubtitleLag, best_explanation, likely_windows, shares
 from signspot.spotting.peaks import middle_of, parted, window_near
 from signspot.spotting.search import Query
 from signspot.stores.spottings import answer_record
@@ -166,7 +166,7 @@ def explained(answer: VideoAnswer, options: SpotOptions, vocabulary: Vocabulary)
     answer = dataclasses.replace(answer, words=words)
     texts = (subtitle.text for subtitle in options.subtitles or ())
     unlisted = Counter(word for text in texts for word in words_beside(text, vocabulary, options.language))
-    return Annotated(answer, mentions, subtitle_lag(answer), dict(unlisted.most_common()))
+    return Annotated(answer, mentions, SubtitleLag.of(answer), dict(unlisted.most_common()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,9 @@ from signspot.learning.head import (
     TrainingData,
     make_setup,
     score_head,
-    tested_words,
     train_head,
 )
-from signspot.learning.material import Material, WordSplit, read_split
+from signspot.learning.material import Material, WordSplit
 from signspot.learning.runs import RunFolder
 from signspot.media.frames import TILE_HEIGHT, strip
 from signspot.media.reader import VideoReader
@@ -124,7 +123,7 @@ def demonstrate(request: DemoRequest, tell: _Tell = lambda line: None) -> Demons
         make_training_material(sources, MaterialOptions(split=split, reading=reading)).material
         for split in ("train", "test")
     )
-    split, seed, epochs, backend = read_split(files.world.split), request.seed, request.epochs, request.backend
+    split, seed, epochs, backend = WordSplit.read(files.world.split), request.seed, request.epochs, request.backend
     experiment = _Experiment(train, test, split, trunk, seed, epochs, backend)
     n_train, n_test = len(train.passages), len(test.passages)
     tell(f"computed the trunk's vectors: {n_train} annotated passages to learn from, {n_test} to test on")
@@ -355,7 +354,7 @@ def _threshold_of(model: ClipNetwork, experiment: _Experiment) -> float:
 
 def _absent_peaks(model: ClipNetwork, train: Material, words: tuple[Word, ...]) -> FloatArray:
     """The highest cosine of every word in every passage whose subtitle does not mention it."""
-    tested, passages, peaks = tested_words(train, words), train.passages, [np.empty(0, np.float32)]
+    tested, passages, peaks = train.numbers_of(words), train.passages, [np.empty(0, np.float32)]
     rows = np.flatnonzero(np.isin(train.entry_word, tested))
     entries, entry_word = model.head_vectors(train.entry_vectors[rows]), train.entry_word[rows]
     for place in range(len(passages)):

@@ -21,15 +21,7 @@ from signspot.embedding.model import Reading, trunk_of
 from signspot.embedding.zoo import model_of, model_path, trunk_fingerprints
 from signspot.errors import InputError
 from signspot.evaluation.confusion import ConfusionReport, MinimalPair, look_alike_pairs, minimal_pair_report
-from signspot.evaluation.localisation import (
-    Curve,
-    Footage,
-    OverlapScores,
-    footage_curve,
-    is_near,
-    overlap_scores,
-    spotting_benchmark,
-)
+from signspot.evaluation.localisation import Curve, Footage, OverlapScores, is_near, overlap_scores, spotting_benchmark
 from signspot.evaluation.measures import BootstrapOptions, ClassMeans, Interval, chance_average_precision, mean_interval
 from signspot.evaluation.protocol import (
     TEST_CONFIDENCE,
@@ -50,8 +42,8 @@ from signspot.files.pages import PageFigure, PageSection, PageTable, ReportPage,
 from signspot.formats.challenge import read_challenge
 from signspot.interrupts import gone_afterwards
 from signspot.learning.config import EmbeddingConfig, read_config
-from signspot.learning.head import embedded, tested_words
-from signspot.learning.material import Material, file_sha256, read_material, read_split
+from signspot.learning.head import embedded
+from signspot.learning.material import Material, WordSplit, file_sha256
 from signspot.learning.runs import RunFolder
 from signspot.models.checkpoints import HEAD, Checkpoint, build_head, load_checkpoint
 from signspot.models.embedders import CONTINUOUS, DICTIONARY
@@ -188,7 +180,7 @@ def _score_spotting(
         hours = n_frames * FRAME_MS / _MS_PER_HOUR
         spread = mean_interval(by_word.values, None, options)
         n_windows = sum(len(one.centres) for one in footage)
-        return _SpottingScores(by_word, spread, footage_curve(footage), hours, len(words), n_windows)
+        return _SpottingScores(by_word, spread, Curve.of(footage), hours, len(words), n_windows)
 
 
 # What can be evaluated: a trained run, a model file or a model of the zoo, and two for checks, truth and chance.
@@ -400,10 +392,10 @@ def _open_test_set(files: TestFiles, choice: ProtocolChoice, model: _TestedModel
     """Read or make the test set, and choose what the protocol asks for."""
     dictionary = read_dictionary(files.dictionary).dictionary if files.dictionary is not None else None
     if files.material is not None:
-        material, notes = read_material(files.material), _notes_on(files.material, model)
+        material, notes = Material.read(files.material), _notes_on(files.material, model)
     else:
         material, notes = _made(files, dictionary, model)
-    wanted = tested_words(material, _test_words(choice, model))
+    wanted = material.numbers_of(_test_words(choice, model))
     passages = material.passages
     is_asked, is_sure = np.isin(passages.label, wanted), passages.confidence >= np.float32(choice.min_confidence)
     if not (is_asked & is_sure).any():
@@ -439,7 +431,7 @@ def _test_words(choice: ProtocolChoice, model: _TestedModel) -> tuple[Word, ...]
     if path is None:
         fix = "name its file with --split, or use --protocol all"
         raise InputError(f"--protocol {choice.name}", "needs the split into training and test words", fix)
-    return read_split(path).test
+    return WordSplit.read(path).test
 
 
 def _notes_on(folder: Path, model: _TestedModel) -> tuple[str, ...]:

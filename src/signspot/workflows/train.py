@@ -48,14 +48,11 @@ from signspot.learning.material import (
     LabelledPassage,
     Material,
     PassageOptions,
+    Passages,
     SynonymKind,
     WordSplit,
     draw_split,
     file_sha256,
-    is_forbidden,
-    passage_columns,
-    read_material,
-    read_split,
     read_synonyms,
     refuse_material_folder,
     refuse_missing,
@@ -121,11 +118,11 @@ def train_embedding(
     run = RunFolder(request.out)
     facts = _checksums(request, config)
     run.check(config, facts, request.start)
-    train = read_material(request.data)
+    train = Material.read(request.data)
     data = TrainingData(
         train=train,
-        test=read_material(request.test) if request.test is not None else None,
-        split=read_split(config.split) if config.split is not None else None,
+        test=Material.read(request.test) if request.test is not None else None,
+        split=WordSplit.read(config.split) if config.split is not None else None,
         synonyms=read_synonyms(request.data, config.synonyms) if config.synonyms != "keep" else None,
         model_file=_model_file(request, config, train),
     )
@@ -246,7 +243,7 @@ def draw_words(request: SplitRequest) -> _DrawnSplit:
     if request.words is not None:
         counted, counts = "words", Counter(dict.fromkeys(_listed_words(request.words), 1))
     elif request.data is not None:
-        counted, counts = "passages", Counter(read_material(request.data).label_counts(request.min_confidence))
+        counted, counts = "passages", Counter(Material.read(request.data).label_counts(request.min_confidence))
     else:
         source = read_corpus(request.corpus or Path())
         sure = [mark for mark in source.annotations if mark.confidence >= request.min_confidence]
@@ -346,7 +343,7 @@ def _listed(request: TrunkRun, config: TrunkRunConfig, frames: FrameSource, prog
     shown = {entry.word for entry in entries}
     words = labelled & shown if config.sources == "both" else labelled | shown
     if request.split is not None:
-        words &= set(read_split(request.split).train)
+        words &= set(WordSplit.read(request.split).train)
     if not words:
         raise InputError(request.config, "there is no word to learn", "check annotations, dictionary and split")
     return _Listed(episodes, entries, Vocabulary.of(words), left_out)
@@ -362,7 +359,7 @@ def _annotated(corpus: Path, frames: FrameSource, left_out: Counter[str], progre
     for done, episode in enumerate(source.episodes):
         progress("reading the times of the videos", done, len(source.episodes))
         of_video = marks[episode.video_id]
-        if is_forbidden(episode.rights, date.today()):
+        if episode.rights.forbid_training(date.today()):
             left_out["its video may not be used for training"] += len(of_video)
             continue
         try:
@@ -482,7 +479,7 @@ def write_training_material(
     made = make_training_material(MaterialSources(corpus=corpus, dictionary=read.dictionary, trunk=trunk), options)
     made.material.write(files.out, synonyms=synonyms, overwrite=files.overwrite)
     problems = (*corpus.problems, *read.problems, *made.problems)
-    return replace(made, material=read_material(files.out, verify=False), problems=problems)
+    return replace(made, material=Material.read(files.out, verify=False), problems=problems)
 
 
 def dictionary_synonyms(dictionary: Dictionary) -> Synonyms:
@@ -506,7 +503,7 @@ def make_training_material(sources: MaterialSources, options: MaterialOptions = 
     material = Material(
         vocabulary=vocabulary,
         tracks=videos.tracks(),
-        passages=passage_columns(videos.passages, vocabulary),
+        passages=Passages.of(videos.passages, vocabulary),
         entry_ids=tuple(entry.entry_id for entry in entries),
         entry_vectors=vectors,
         entry_word=np.array([vocabulary.id_of(entry.word) for entry in entries], np.int64),
@@ -542,7 +539,7 @@ class _Videos:
         """Use one video; whatever is wrong with it is its own trouble."""
         marks, split = self.annotations.get(episode.video_id, []), self._options.split
         reason = "its video has no subtitles" if episode.subtitles is None else ""
-        if is_forbidden(episode.rights, self._options.today):
+        if episode.rights.forbid_training(self._options.today):
             reason = "its video may not be used for training"
         if split and episode.split != split:
             reason = f"its video is not in the split {split!r}"
@@ -601,7 +598,7 @@ def _entries(
     """The entries that have a vector of the trunk, and the vectors: (n, trunk dim)."""
     forbidden, allowed = list[Entry](), list[Entry]()
     for entry in sources.dictionary:
-        (forbidden if is_forbidden(entry.rights, options.today) else allowed).append(entry)
+        (forbidden if entry.rights.forbid_training(options.today) else allowed).append(entry)
     made = embed_entries(allowed, sources.trunk, options.reading)
     problems += [error.notice() for _, error in made.failures]
     problems += [Notice(one.entry_id, "may not be used for training", "it is left out") for one in forbidden]

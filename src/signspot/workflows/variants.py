@@ -36,7 +36,7 @@ from signspot.media.frames import thumbnail, write_picture
 from signspot.media.reader import VideoReader
 from signspot.media.video import media_sha256
 from signspot.media.writer import LONGEST_MS, Cutting, cut_out
-from signspot.spotting.peaks import Occurrence, occurrence, window_near
+from signspot.spotting.peaks import Occurrence, window_near
 from signspot.spotting.search import Query, attributed
 from signspot.spotting.variants import (
     Diversity,
@@ -148,7 +148,7 @@ def _searched(prepared: _FootageSearch, episode: Episode) -> _SearchedVideo:
     spottings = attributed(found.words[0].spottings, mentions, options.padding_ms)
     found = replace(found, words=(replace(found.words[0], spottings=spottings),), warnings=(*found.warnings, *said))
     return _SearchedVideo(
-        episode, found, tuple(occurrence(one, episode, read.track) for one in spottings), read.track,
+        episode, found, tuple(Occurrence.of(one, episode, read.track) for one in spottings), read.track,
         read.provenance(model.name, query.dictionary.name),
         None if cues is None else tuple(cue.span_ms for cue in mentions),
         tuple(cue.span_ms for cue in cues or () if cue not in mentions),
