@@ -307,7 +307,7 @@ class _Sides:
             place = hands[:n, :, 0, :2] * np.array([aspect, 1])
             apart = np.linalg.norm(place[:, :, None] - both[:, None], axis=3)  # (n, slot, side)
             apart[~np.broadcast_to(seen[:, None], apart.shape)] = 9
-            sure = hands[:n].any(axis=(2, 3)) & (apart.min(axis=2) < 0.04) & (np.ptp(apart, axis=2) > 0.07)
+            sure = np.asarray(hands[:n].any(axis=(2, 3))) & (apart.min(axis=2) < 0.04) & (np.ptp(apart, axis=2) > 0.07)
             described = cls._described(hands[:n])
             numbers.append(described[sure])
             is_right.append(apart.argmin(axis=2)[sure])
@@ -338,7 +338,7 @@ class _Sides:
     @staticmethod
     def _described(hands: FloatArray) -> FloatArray:
         """(n, 2, 72) where each hand is, where the other one is, and its shape; which way fingers bend tells sides."""
-        found = hands.any(axis=(2, 3))
+        found: Bools = np.asarray(hands.any(axis=(2, 3)))
         size = np.maximum(np.linalg.norm(hands[:, :, 9] - hands[:, :, 0], axis=-1), 1e-3)[..., None, None]
         shape = (hands - hands[:, :, :1]) / size
         normal = np.cross(shape[:, :, 5], shape[:, :, 17])
@@ -404,12 +404,12 @@ class _Bodies:
                 place = (hand[found, 0, :2] - centre) / unit * sign
                 every = np.arange(len(hand))
                 wrist = np.stack([np.interp(every, found, place[:, axis]) for axis in (0, 1)], axis=1)
-                seen = np.where(np.isin(every, found), 0.98, 0.6)
+                visible = np.where(np.isin(every, found), 0.98, 0.6)
             else:
-                wrist, seen = np.repeat(self.rest[None], len(hand), axis=0), np.full(len(hand), 0.3)
+                wrist, visible = np.repeat(self.rest[None], len(hand), axis=0), np.full(len(hand), 0.3)
             elbow = np.c_[wrist, np.ones(len(wrist))] @ self.elbow
             for point in (15 + side, 17 + side, 19 + side, 21 + side):
-                frames[:, point, :2], frames[:, point, 3] = wrist * sign, seen
+                frames[:, point, :2], frames[:, point, 3] = wrist * sign, visible
             frames[:, 13 + side, :2] = elbow * sign
         frames[..., :2] = frames[..., :2] * unit + centre
         frames[..., 2] *= unit
