@@ -303,10 +303,10 @@ class _Sides:
                 continue
             both = clip.points[first : first + n, 132:].reshape(n, 2, 21, 3)[:, :, 0, :2].astype(np.float64)
             aspect = clip.aspect
-            seen = clip.points[first : first + n, 132:].reshape(n, 2, 63).any(axis=2)
+            seen = np.any(clip.points[first : first + n, 132:].reshape(n, 2, 63), axis=2)
             place = hands[:n, :, 0, :2] * np.array([aspect, 1])
             apart = np.linalg.norm(place[:, :, None] - both[:, None], axis=3)  # (n, slot, side)
-            apart[~np.broadcast_to(seen[:, None], apart.shape)] = 9
+            apart[~np.repeat(seen[:, None], 2, axis=1)] = 9
             sure = np.asarray(hands[:n].any(axis=(2, 3))) & (apart.min(axis=2) < 0.04) & (np.ptp(apart, axis=2) > 0.07)
             described = cls._described(hands[:n])
             numbers.append(described[sure])
@@ -345,7 +345,7 @@ class _Sides:
         normal /= np.linalg.norm(normal, axis=-1, keepdims=True) + 1e-6
         bent = np.einsum("nhkc,nhc->nhk", shape[:, :, [8, 12, 16, 20]] - shape[:, :, [5, 9, 13, 17]], normal)
         thumb = np.einsum("nhc,nhc->nh", shape[:, :, 4], normal)[..., None]
-        is_both = np.broadcast_to(found.all(axis=1)[:, None, None], (*found.shape, 1))
+        is_both = np.repeat((found[:, :1] & found[:, 1:])[..., None], 2, axis=1)
         beside = np.where(is_both, hands[:, :, :1, 0] - hands[:, ::-1, :1, 0], 0)
         place = hands[:, :, 0, :2] - np.array(_USUAL_CENTRE, np.float32)
         flat = shape[:, :, 1:].reshape(*found.shape, -1)
