@@ -303,11 +303,11 @@ class _Sides:
                 continue
             both = clip.points[first : first + n, 132:].reshape(n, 2, 21, 3)[:, :, 0, :2].astype(np.float64)
             aspect = clip.aspect
-            seen = clip.points[first : first + n, 132:].reshape(n, 2, 63).any(axis=2)
+            seen = np.any(clip.points[first : first + n, 132:].reshape(n, 2, 63), axis=2)
             place = hands[:n, :, 0, :2] * np.array([aspect, 1])
             apart = np.linalg.norm(place[:, :, None] - both[:, None], axis=3)  # (n, slot, side)
-            apart[~np.broadcast_to(seen[:, None], apart.shape)] = 9
-            sure = hands[:n].any(axis=(2, 3)) & (apart.min(axis=2) < 0.04) & (np.ptp(apart, axis=2) > 0.07)
+            apart[~np.repeat(seen[:, None], 2, axis=1)] = 9
+            sure = np.asarray(hands[:n].any(axis=(2, 3))) & (apart.min(axis=2) < 0.04) & (np.ptp(apart, axis=2) > 0.07)
             described = cls._described(hands[:n])
             numbers.append(described[sure])
             is_right.append(apart.argmin(axis=2)[sure])
@@ -338,14 +338,14 @@ class _Sides:
     @staticmethod
     def _described(hands: FloatArray) -> FloatArray:
         """(n, 2, 72) where each hand is, where the other one is, and its shape; which way fingers bend tells sides."""
-        found = hands.any(axis=(2, 3))
+        found: Bools = np.asarray(hands.any(axis=(2, 3)))
         size = np.maximum(np.linalg.norm(hands[:, :, 9] - hands[:, :, 0], axis=-1), 1e-3)[..., None, None]
         shape = (hands - hands[:, :, :1]) / size
         normal = np.cross(shape[:, :, 5], shape[:, :, 17])
         normal /= np.linalg.norm(normal, axis=-1, keepdims=True) + 1e-6
         bent = np.einsum("nhkc,nhc->nhk", shape[:, :, [8, 12, 16, 20]] - shape[:, :, [5, 9, 13, 17]], normal)
         thumb = np.einsum("nhc,nhc->nh", shape[:, :, 4], normal)[..., None]
-        is_both = np.broadcast_to(found.all(axis=1)[:, None, None], (*found.shape, 1))
+        is_both = np.repeat((found[:, :1] & found[:, 1:])[..., None], 2, axis=1)
         beside = np.where(is_both, hands[:, :, :1, 0] - hands[:, ::-1, :1, 0], 0)
         place = hands[:, :, 0, :2] - np.array(_USUAL_CENTRE, np.float32)
         flat = shape[:, :, 1:].reshape(*found.shape, -1)
@@ -404,12 +404,12 @@ class _Bodies:
                 place = (hand[found, 0, :2] - centre) / unit * sign
                 every = np.arange(len(hand))
                 wrist = np.stack([np.interp(every, found, place[:, axis]) for axis in (0, 1)], axis=1)
-                seen = np.where(np.isin(every, found), 0.98, 0.6)
+                visible = np.where(np.isin(every, found), 0.98, 0.6)
             else:
-                wrist, seen = np.repeat(self.rest[None], len(hand), axis=0), np.full(len(hand), 0.3)
+                wrist, visible = np.repeat(self.rest[None], len(hand), axis=0), np.full(len(hand), 0.3)
             elbow = np.c_[wrist, np.ones(len(wrist))] @ self.elbow
             for point in (15 + side, 17 + side, 19 + side, 21 + side):
-                frames[:, point, :2], frames[:, point, 3] = wrist * sign, seen
+                frames[:, point, :2], frames[:, point, 3] = wrist * sign, visible
             frames[:, 13 + side, :2] = elbow * sign
         frames[..., :2] = frames[..., :2] * unit + centre
         frames[..., 2] *= unit

@@ -43,6 +43,13 @@ def added(*entries: Entry) -> list[str]:
     return [one.entry_id for one in with_lexicon(Dictionary.of("own", entries), model()) if one.is_learned]
 
 
+def test_words_of_subtitles_bring_no_learned_signs_into_a_dictionary_of_unknown_language() -> None:
+    for language, expected in (("", False), ("ase", True), ("bfi", False)):
+        own = Dictionary.of("own", [entry("zebra", language)])
+        assert any(one.is_learned for one in with_lexicon(own, model(), are_named=False)) == expected
+    assert any(one.is_learned for one in with_lexicon(None, model(), are_named=False))
+
+
 def test_a_word_of_several_rows_has_numbered_variants_and_each_is_searched_by_its_prototype() -> None:
     tiny = model()
     assert [(one.entry_id, one.variant) for one in tiny.lexicon.entries] == [

@@ -130,7 +130,7 @@ def test_the_shipped_model_names_words_by_itself_and_pictures_need_a_dictionary(
     recording = desk / "dictionary" / f"{WORDS[0]}.pose"
     assert run("lookup", recording, "--sheet", tmp_path / "sheet.png") == 0
     said = capsys.readouterr()
-    assert said.out.count("learned by landmark-v1") == 6 and (tmp_path / "sheet.png").exists()
+    assert said.out.count("landmark-v1: ") == 6 and (tmp_path / "sheet.png").exists()
     trunk, head = load_checkpoint(model_path("landmark-v1")).networks()
     assert isinstance(trunk, LandmarkEncoder)
     other = [Word("apple")]  # not those of its classifier
@@ -209,7 +209,7 @@ def test_every_command_takes_landmarks_without_naming_a_model(
         (("lookup", words / "tea.pose", "-d", words, "--no-store"), "1  tea"),
         (("friends", words, other, "--no-store"), "4 of them in both"),
         (("variants", video, "cheese", "-d", words), "cheese"),
-        (("mine", "find", footage, "cheese", "-d", words, "--out", tmp_path / "mined"), "in 1 video; "),
+        (("mine", "find", footage, "cheese", "-d", words, "--out", tmp_path / "mined"), "in 1 video (1 likely); "),
     ):
         code = run(*command)
         printed = capsys.readouterr()

@@ -87,18 +87,20 @@ def opened_dictionary(path: Path, reading: Reading) -> Dictionary:
     return source.dictionary
 
 
-def with_lexicon(dictionary: Dictionary | None, model: Model) -> Dictionary:
+def with_lexicon(dictionary: Dictionary | None, model: Model, *, are_named: bool = True) -> Dictionary:
     """A dictionary with the signs that a model knows by itself behind its own entries.
 
     They are added under the words that the dictionary lacks and, as further variants, under those that it shows in the
-    language the model learned. A dictionary that says it shows other languages only is left as it is.
+    language the model learned. A dictionary that says it shows other languages only is left as it is. So is one that
+    states no language, unless somebody names the words: the words of subtitles would bring signs of a language that may
+    not be the dictionary's.
     """
     lexicon, own = model.lexicon, Dictionary.of(model.name, ()) if dictionary is None else dictionary
     if not len(lexicon) and not len(own):
         raise InputError(model.name, "knows no words by itself", _NEEDS_DICTIONARY)
     shown = {word: {_plain(entry.language) for entry in entries} for word, entries in own.by_word.items()}
     stated = set[str]().union(*shown.values()) - {""}
-    if stated and lexicon.language not in stated:
+    if (stated or (len(own) and not are_named)) and lexicon.language not in stated:
         return own
     taken = {entry.entry_id for entry in own}
     added = [

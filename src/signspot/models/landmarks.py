@@ -7,7 +7,7 @@ is not finite counts as not detected. x and y are expected in one unit, such as 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -349,7 +349,9 @@ class LandmarkEncoderConfig:
     transformer_layers: int = 2
     embedding_dim: int = 1024
     dropout: float = 0.1  # of what is known about a frame; the classifier has 0.5 as the video trunks have
-    contacts: bool = False  # is told how near finger tips are to the other hand and to the body; models before had not
+    # Is told how near finger tips are to the other hand and to the body. Not in what a fingerprint is made of: it shows
+    # in the weights, and models without it keep their stored vectors.
+    contacts: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if min(self.classes, self.frames, self.width, self.heads, self.embedding_dim) < 1:

@@ -135,7 +135,7 @@ def annotate(
     reading, noticed = options.reading.collecting()
     options = dataclasses.replace(options, subtitles=tuple(subtitles), reading=reading)
     path = Path(video)
-    model, dictionary, options = opened_search(path, dictionary, model, options)
+    model, dictionary, options = opened_search(path, dictionary, model, options, are_named=False)
     query = prepare((), dictionary, model, options)
     found = annotate_prepared(Episode(video_id=path.stem, video=path), query, model, options)
     answer = dataclasses.replace(found.answer, warnings=(*map(str, noticed), *warnings, *found.answer.warnings))

@@ -45,7 +45,7 @@ class SpotOptions:
     quick: bool = False  # look closely only at the most promising places, unless the video's vectors are stored
     views: Views = Views()  # also look for mirrored signs, and at other speeds
     refine: bool = True  # a finding lasts as long as the sign; False: as the window of 16 frames
-    compete: bool = True  # a moment is given to the word it resembles most
+    compete: bool = True  # where probabilities are known, a moment is given to the word it resembles most
     calibration: Calibration | None = None  # gives probabilities; None: that of the model, if it has one
     least_presence: float | None = None  # lowest probability that counts as found; None: the calibration's usual one
     false_alarms: float | None = None  # or as many as give this many false alarms per word and hour
@@ -73,7 +73,7 @@ class SpotOptions:
             if not self.least_presence is self.false_alarms is None:
                 what = "no probability is known: this model is not calibrated"
                 raise InputError(model.name, what, "run `signspot calibrate` first, or give --threshold")
-            return Rule(threshold=threshold, refine=self.refine, compete=self.compete)
+            return Rule(threshold=threshold, refine=self.refine, compete=False)
         check_fingerprint(self.calibration, model.name, model.fingerprint)
         fit = self.calibration.fit_for(is_read=self.subtitles is not None)
         least = fit.usual if self.least_presence is None else self.least_presence
@@ -107,26 +107,31 @@ def spot(
     """
     reading, said = options.reading.collecting()
     path = Path(video)
-    model, dictionary, options = opened_search(path, dictionary, model, replace(options, reading=reading))
-    query = prepare([words] if isinstance(words, str) else words, dictionary, model, options)
+    wanted = [words] if isinstance(words, str) else words
+    options = replace(options, reading=reading)
+    model, dictionary, options = opened_search(path, dictionary, model, options, are_named=bool(wanted))
+    query = prepare(wanted, dictionary, model, options)
     answer = spot_prepared(Episode(video_id=path.stem, video=path), query, model, options)
     return replace(answer, warnings=(*map(str, said), *answer.warnings))
 
 
 def opened_search(
-    video: Path, dictionary: Dictionary | None, model: Model | None, options: SpotOptions
+    video: Path, dictionary: Dictionary | None, model: Model | None, options: SpotOptions, *, are_named: bool
 ) -> tuple[Model, Dictionary, SpotOptions]:
     """What a search needs, where some of it is not given: the model, all that it can look for, and how to read."""
     if model is None:
         opened = ModelChoice().open((video, *(entry.video for entry in dictionary or ())), options.reading)
         model, options = opened.model, replace(options, reading=opened.reading)
-    return model, searched_dictionary(dictionary, model, options), options.calibrated_for(model)
+    searched = searched_dictionary(dictionary, model, options, are_named=are_named)
+    return model, searched, options.calibrated_for(model)
 
 
-def searched_dictionary(dictionary: Dictionary | None, model: Model, options: SpotOptions) -> Dictionary:
-    """The dictionary and, unless they are not wanted, the model's own signs."""
+def searched_dictionary(
+    dictionary: Dictionary | None, model: Model, options: SpotOptions, *, are_named: bool
+) -> Dictionary:
+    """The dictionary and, unless they are not wanted, the model's own signs; `are_named`: somebody names the words."""
     if options.lexicon:
-        return with_lexicon(dictionary, model)
+        return with_lexicon(dictionary, model, are_named=are_named)
     if dictionary is None:
         raise InputError("dictionary", "none given", "give one, or do without --no-lexicon")
     return dictionary

@@ -255,7 +255,7 @@ def _prepared(request: SpotRequest, corpus: CorpusSource, elan: ElanDocument | N
     opened = request.model.open(recordings, reading)
     wanted = _without_still_ends(wanted, opened.model, opened.reading)
     given = wanted.dictionary if len(wanted.dictionary) or request.dictionary is not None else None
-    dictionary = searched_dictionary(given, opened.model, request.options)
+    dictionary = searched_dictionary(given, opened.model, request.options, are_named=bool(request.words))
     dictionary = dictionary if vocabulary is None else with_type_ids(dictionary, vocabulary)
     named = (request.source, request.dictionary, request.subtitles, Path(vocabulary.source) if vocabulary else None)
     read = (path for episode in episodes for path in (episode.video, episode.subtitles))
