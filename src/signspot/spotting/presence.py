@@ -24,7 +24,7 @@ from signspot.domain.tracks import (
 from signspot.evaluation.calibration import Calibration, PresenceFit, absence_of
 from signspot.spotting.peaks import SIGN_LENGTH, Refinement, peaks_of, spottings_at
 
-_DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
+DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
 LOWEST = -1.01  # below every cosine, above what could not be compared
 
 
@@ -58,7 +58,7 @@ class Candidates:
 
 def candidates_of(similarity: SimilarityTrack, lowest: float = LOWEST) -> Candidates:
     """Every peak of a word's curve from the cosine `lowest` on; windows that were not searched count for nothing."""
-    best = np.round(_steadied(similarity.best), _DECIMALS)
+    best = np.round(_steadied(similarity.best), DECIMALS)
     windows = peaks_of(similarity, best, max(lowest, LOWEST))
     return Candidates(similarity, windows, best[windows].astype(np.float64))
 
@@ -194,7 +194,7 @@ def _steadied(curve: FloatArray) -> FloatArray:
     if not len(curve):
         return curve
     with np.errstate(invalid="ignore"):  # windows that were not searched: -inf less -inf
-        starts = np.flatnonzero(np.r_[True, np.abs(np.diff(curve)) > 10**-_DECIMALS])
+        starts = np.flatnonzero(np.r_[True, np.abs(np.diff(curve)) > 10**-DECIMALS])
     return np.repeat(np.maximum.reduceat(curve, starts), np.diff(np.r_[starts, len(curve)]))
 
 
