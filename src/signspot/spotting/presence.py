@@ -68,6 +68,7 @@ def candidates_of(similarity: SimilarityTrack, lowest: float = LOWEST) -> Candid
 _SAME_SIGN = 0.9  # the cosine of two entries from which on they may show one sign under two names
 _SAME_PROTOTYPE = 0.6  # the same for the direction of a word, which resembles no single clip that much
 _MOST_SHARED = 0.5  # of a candidate's frames that stronger ones of other words may have
+_AT_ONCE = 512  # candidates
 
 
 def standing(words: Sequence[Candidates], entries: Sequence[EntryVectors]) -> tuple[Candidates, ...]:
@@ -81,23 +82,49 @@ def standing(words: Sequence[Candidates], entries: Sequence[EntryVectors]) -> tu
         return tuple(words)
     spans, cosine = np.concatenate([one.spans for one in words]), np.concatenate([one.cosine for one in words])
     n_views = [len(own.entries) // max(1, len(one.similarity.entries)) for one, own in zip(words, entries, strict=True)]
-    looks = np.concatenate(
-        [unit(own.vectors)[one.entry * n] for one, own, n in zip(words, entries, n_views, strict=True) if len(one)]
-    )
-    owner = np.full(int(spans.max(initial=0)), -1, np.int64)  # of each frame, the candidate that took it
+    firsts = np.cumsum([0, *(len(own.vectors) for own in entries)]).tolist()
+    rows = np.concatenate([one.entry * n + first for one, n, first in zip(words, n_views, firsts, strict=False)])
+    vectors = unit(np.concatenate([own.vectors for own in entries]))
+    looks, is_unique = vectors[rows], ~_have_twins(vectors, rows, numbers)
+    owner = np.full(int(spans.max(initial=0)) + 1, -1, np.int64)  # of each frame, the candidate that took it
     stands = np.ones(len(spans), dtype=bool)
-    for number in np.argsort(-cosine, kind="stable").tolist():
-        start, stop = spans[number].tolist()
-        taken = owner[start:stop]
-        others = taken[(taken >= 0) & (numbers[taken] != numbers[number])]
-        if len(others) > _MOST_SHARED * (stop - start):
-            rivals, n_frames = np.unique(others, return_counts=True)
-            n_lost = n_frames[looks[rivals] @ looks[number] < _SAME_SIGN].sum()
-            stands[number] = n_lost <= _MOST_SHARED * (stop - start)
-        if stands[number]:
-            owner[start:stop] = np.where(taken < 0, number, taken)
+    order = np.argsort(-cosine, kind="stable")
+    for first in range(0, len(order), _AT_ONCE):
+        some = order[first : first + _AT_ONCE]
+        # What is taken stays so: most have lost already, and are not worth a closer look.
+        stands[some] = ~(is_unique[some] & _lost(some, spans, owner, numbers))
+        for number in some[stands[some]].tolist():
+            start, stop = spans[number].tolist()
+            taken = owner[start:stop]
+            others = taken[(taken >= 0) & (numbers[taken] != numbers[number])]
+            if len(others) > _MOST_SHARED * (stop - start):
+                rivals, n_frames = np.unique(others, return_counts=True)
+                n_lost = n_frames[looks[rivals] @ looks[number] < _SAME_SIGN].sum()
+                stands[number] = n_lost <= _MOST_SHARED * (stop - start)
+            if stands[number]:
+                owner[start:stop] = np.where(taken < 0, number, taken)
     parts = np.split(stands, np.cumsum([len(one) for one in words])[:-1])
     return tuple(one.kept(part) for one, part in zip(words, parts, strict=True))
+
+
+def _lost(some: Ints, spans: Ints, owner: Ints, numbers: Ints) -> Bools:
+    """(k,) which of some candidates have lost over half of their frames to other words."""
+    start, length = spans[some, 0], spans[some, 1] - spans[some, 0]
+    steps = np.arange(int(length.max(initial=0)))
+    taken = owner[np.minimum(start[:, None] + steps, len(owner) - 1)]
+    others = (taken >= 0) & (numbers[taken] != numbers[some][:, None]) & (steps < length[:, None])
+    return np.asarray(others.sum(axis=1) > _MOST_SHARED * length)
+
+
+def _have_twins(vectors: FloatArray, rows: Ints, numbers: Ints) -> Bools:
+    """(n,) which candidates, by the rows of `vectors` that they look like, may be another word: one of two names."""
+    used, first, back = np.unique(rows, return_index=True, return_inverse=True)
+    looks, words, found = vectors[used], numbers[first], np.zeros(len(used), dtype=bool)
+    for begin in range(0, len(used), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        nearly = looks[some] @ looks.T > _SAME_SIGN - 1e-3  # rounding must not decide here
+        found[some] = (nearly & (words[some, None] != words)).any(axis=1)
+    return found[back]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
