@@ -21,7 +21,7 @@ from signspot.domain.tracks import (
     rates_of,
     unit,
 )
-from signspot.evaluation.calibration import Calibration, PresenceFit, absence_of
+from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, absence_of
 from signspot.spotting.peaks import SIGN_LENGTH, Refinement, peaks_of, spottings_at
 
 DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
@@ -164,7 +164,10 @@ class Rivals:
         nearest, cosine = np.zeros((n, k), np.int32), np.full((n, k), -1.0, np.float32)
         for first in range(0, n if k else 0, _ROWS_AT_ONCE):
             some = slice(first, first + _ROWS_AT_ONCE)
-            alike = np.maximum.reduce([unit(np.asarray(one[some])) @ vectors.T for one in rates_of(track)])
+            first_rate, *others = (unit(np.asarray(one[some])) for one in rates_of(track))
+            alike, other = first_rate @ vectors.T, np.empty((len(first_rate), len(vectors)), np.float32)
+            for rows_of_rate in others:
+                np.maximum(alike, np.matmul(rows_of_rate, vectors.T, out=other), out=alike)
             best = (
                 np.argpartition(alike, -k, axis=1)[:, -k:]
                 if k < len(vectors)
@@ -201,6 +204,8 @@ def evidence_of(candidates: Candidates, entries: EntryVectors, rivals: Rivals, n
 
     Neighbouring windows are nearly the same, so a search counts as long as it has windows that share no frame.
     """
+    if not len(candidates):  # as of most of many words
+        return np.empty((0, len(EVIDENCE)))
     similarity, cosine = candidates.similarity, candidates.cosine
     grid, best = similarity.grid, similarity.best
     searched = best[best > LOWEST]
@@ -221,8 +226,10 @@ def _steadied(curve: FloatArray) -> FloatArray:
     if not len(curve):
         return curve
     with np.errstate(invalid="ignore"):  # windows that were not searched: -inf less -inf
-        starts = np.flatnonzero(np.r_[True, np.abs(np.diff(curve)) > 10**-DECIMALS])
-    return np.repeat(np.maximum.reduceat(curve, starts), np.diff(np.r_[starts, len(curve)]))
+        is_start = np.ones(len(curve), dtype=bool)
+        is_start[1:] = np.abs(curve[1:] - curve[:-1]) > 10**-DECIMALS
+    starts = np.flatnonzero(is_start)
+    return np.maximum.reduceat(curve, starts)[np.cumsum(is_start) - 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
