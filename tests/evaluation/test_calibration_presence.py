@@ -154,7 +154,6 @@ def test_alarms_that_were_too_many_to_keep_are_not_taken_for_none(monkeypatch: p
     assert fit.least_presence(50.0) == 0.7, "what lies below was not counted"
 
 
-
 def test_a_fit_keeps_the_number_of_words_of_each_alarm() -> None:
     columns, right = examples(1000)
     n_words = np.where(columns[:, 0] > 0, 5, 50)
