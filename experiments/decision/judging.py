@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from material import Passage, Trial
@@ -49,6 +50,17 @@ class Examples:
             np.concatenate([part.hours for part in parts]),
             sum(part.n_signs for part in parts),
         )
+
+    def write(self, path: Path) -> None:
+        """Keep them, so that another fit needs no search."""
+        np.savez(path, **{field.name: np.asarray(getattr(self, field.name)) for field in fields(self)})
+
+    @classmethod
+    def read(cls, path: Path) -> Examples:
+        """What was kept."""
+        with np.load(path) as kept:
+            *arrays, n_signs = (kept[field.name] for field in fields(cls))
+        return cls(*arrays, int(n_signs))
 
     @property
     def word_hours(self) -> float:
@@ -127,6 +139,12 @@ def alarms_at(fit: PresenceFit, examples: Examples, rate: float) -> dict[int, fl
         shown = (probability >= fit.least_presence(rate, size)) & (examples.n_words == size) & ~examples.right
         counted[size] = float(shown.sum() / examples.hours[examples.size == size].sum())
     return counted
+
+
+def shown_usually(fit: PresenceFit, examples: Examples) -> Bools:
+    """(n,) what the default shows, which depends on the number of words searched for."""
+    least = {size: fit.usual_presence(size) for size in np.unique(examples.size).tolist()}
+    return np.asarray(fit.probability(examples.evidence) >= [least[size] for size in examples.n_words.tolist()])
 
 
 def calibration_error(fit: PresenceFit, examples: Examples) -> float:

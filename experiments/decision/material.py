@@ -43,9 +43,11 @@ STYLES = (
     StitchOptions(speed=(0.9, 1.3), cut=(-0.05, 0.1), bridge=(3, 10)),
     StitchOptions(speed=(0.8, 1.5), cut=(0.0, 0.15), bridge=(2, 8)),
 )
-SIGNS = (3, 5, 8, 24)  # in a passage
+SIGNS = (4, 12, 40, 120)  # in a passage: from a sentence to some minutes
+_SHORT = 12  # signs: as much as is searched around a subtitle
 PER_EMBEDDING = 512
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # words that are searched for at once
+THERE = 0.2  # of the words of a search: whoever searches a video does not know what is in it
 _REPEATED = 16  # words in all the repeated searches of a passage
 _MOST_ENTRIES = 5
 _USUAL = sorted(range(len(LENGTHS)), key=lambda place: LENGTHS[place] != CLIP_LENGTH)  # the usual length first
@@ -109,12 +111,16 @@ def material_of(
     model: LandmarkEmbedder,
     seed: int,
     *,
-    n_signs: int = 1200,
+    n_signs: int = 528,
 ) -> Material:
-    """Stitch up to `n_signs` clips, those of one signer together where signers are known, and embed everything."""
+    """Stitch `n_signs` clips, those of one signer together where signers are known, and embed everything.
+
+    Where there are fewer clips, they come again, in another order and at another speed.
+    """
     rng = np.random.default_rng(seed)
     passages: list[Passage] = []
-    chosen = [signs[place] for place in rng.permutation(len(signs))[:n_signs].tolist()]
+    drawn = np.concatenate([rng.permutation(len(signs)) for _ in range(-(-n_signs // len(signs)))])
+    chosen = [signs[place] for place in drawn[:n_signs].tolist()]
     by_signer: dict[str, list[RecordedSign]] = {}
     for sign in chosen:
         by_signer.setdefault(sign.signer, []).append(sign)
@@ -140,20 +146,28 @@ def material_of(
 def trials(material: Material, seed: int, n: int, *, is_read: bool = False) -> Iterator[Trial]:
     """Searches of passages: 1 to 256 words, 1 to 5 clips of each, words that are there and words that are not.
 
-    Searches for few words are repeated with others, so that all sizes have enough of them. With subtitles (`is_read`),
-    the words are those that a subtitle might mention: hardly more than are signed.
+    Searches for few words are repeated with others, so that all sizes have enough of them, and long passages are
+    searched as often as short ones. With subtitles (`is_read`), passages are short and the words are those that a
+    subtitle might mention: hardly more than are signed.
     """
     rng, known = np.random.default_rng(seed), sorted(material.clips)
+    by_length = [
+        [one for one in material.passages if len(one.words) == n_signs]
+        for n_signs in SIGNS
+        if n_signs <= _SHORT or not is_read
+    ]
+    by_length = [some for some in by_length if some]
     for number in range(n):
-        passage = material.passages[int(rng.integers(len(material.passages)))]
+        some = by_length[number // len(SIZES) % len(by_length)]
+        passage = some[int(rng.integers(len(some)))]
         signed = [word for word in dict.fromkeys(passage.words) if word in material.clips]
         absent = sorted(set(known) - set(passage.words))
         size = SIZES[number % len(SIZES)]
         for _ in range(1 if is_read else max(1, _REPEATED // size)):
+            n_there = int(rng.binomial(size, THERE))
             if is_read:
                 size = max(1, round(len(signed) * rng.uniform(0.8, 2.0)))
-            n_there = round(rng.uniform(0.3, 1.0) * len(signed))
-            n_there = int(rng.binomial(size, 0.5)) if size < len(signed) else n_there
+                n_there = round(rng.uniform(0.3, 1.0) * len(signed))
             there = [signed[place] for place in rng.permutation(len(signed))[:n_there].tolist()]
             others = [absent[place] for place in rng.permutation(len(absent))[: max(0, size - len(there))].tolist()]
             n_clips = int(rng.integers(1, _MOST_ENTRIES, endpoint=True))

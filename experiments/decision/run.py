@@ -1,9 +1,9 @@
 """Fit how findings of the landmark model are judged, and check it on other signing (see README.md).
 
-    python experiments/decision/run.py --model landmark-v2 --fold-model /tmp/v2/fold.safetensors --popsign FOLDER
+    python experiments/decision/run.py --popsign FOLDER [--model NAME] [--fold-model FILE] [--kept FOLDER] [--look]
 
-Fits on words and signers that the fold model never saw (WLASL, PopSign), writes the calibration that is shipped beside
-the weights of --model, and checks it with --model on sets that neither was fitted on.
+Fits on words or signers that the model never saw (WLASL, PopSign), writes the calibration that is shipped beside the
+weights of --model, and checks it with --model on sets that neither was fitted on.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from experiments.lib.data_sets import read_aslearn
 from experiments.lib.landmark_model import RealSigning, at_house_rate, draw_fold, sign_window
-from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, write_results
+from experiments.lib.paper_tables import ExperimentResults, Measured, ResultRow, read_results, write_results
 from judging import (
     SHOWN,
     Examples,
@@ -33,6 +34,7 @@ from judging import (
     fit_of,
     log_loss,
     outcome,
+    shown_usually,
 )
 from material import (
     Material,
@@ -63,10 +65,12 @@ DATA = HERE.parents[2] / "shared" / "data"
 SHIPPED = HERE.parents[1] / "src" / "signspot" / "embedding" / "shipped"
 PICTURE = HERE.parents[1] / "docs" / "pictures" / "decision.png"
 FOLD_SEED = 1  # as in experiments/wlasl300
-N_TRIALS = 500  # searches of each set
-USUAL = 0.35  # the lowest probability that is shown unless the user asks for another: chosen on the folds
+N_TRIALS = 72  # rounds of searches of each set
+USUAL_ALARMS = 5.0  # per word and hour: the most that is shown unless the user asks for more: chosen on the folds
+USUAL = 0.1  # and the lowest probability that is: chosen on the folds
 USUAL_READ = 0.35  # the lowest probability near a subtitle: chosen on the folds
 RATES = (1.0, 3.0, 5.0, 10.0)  # false alarms that are asked for
+N_ASLEARN = 125  # words
 BELOW = 0.05  # of a cosine: as much less alike may a sign be than any that was found
 COLUMNS = ("precision", "recall", "F1", "alarms per word and hour", "ECE", "ECE, word anywhere", "log loss")
 
@@ -84,37 +88,53 @@ def cohort_of(model: LandmarkEmbedder) -> Cohort:
     return Cohort(model.word_directions.astype(np.float16).astype(np.float32), model.words)
 
 
-def searched(material: Material, cohort: Cohort, seed: int, n: int = N_TRIALS) -> Searched:
-    """Free searches, and searches near subtitles, where words do not compete (`annotate` chooses among all)."""
-    read = trials(material, seed + 1, n // 2, is_read=True)
-    return Searched(
-        examples_of(trials(material, seed, n), cohort), examples_of(read, cohort, is_read=True, compete=False)
+def searched(make: Callable[[], Material], cohort: Cohort, seed: int, n: int, kept: Path | None) -> Searched:
+    """Free searches, and searches near subtitles, where words do not compete (`annotate` chooses among all).
+
+    `kept` names the files that they are kept in, or are already.
+    """
+    files = None if kept is None else (kept.with_suffix(".plain.npz"), kept.with_suffix(".read.npz"))
+    if files is not None and all(path.is_file() for path in files):
+        return Searched(*(Examples.read(path) for path in files))
+    material = make()
+    found = Searched(
+        examples_of(trials(material, seed, n), cohort),
+        examples_of(trials(material, seed + 1, n, is_read=True), cohort, is_read=True, compete=False),
     )
+    for path, part in zip(files or (), (found.plain, found.read), strict=False):
+        part.write(path)
+    return found
 
 
-def fitted_materials(data: Path, popsign: Path | None, model: LandmarkEmbedder) -> dict[str, Callable[[], Material]]:
+def fitted_materials(
+    data: Path, popsign: Path | None, model: LandmarkEmbedder, *, is_fold: bool
+) -> dict[str, Callable[[], Material]]:
     """The sets that may enter what is shipped; each of words, or signers, that the model never saw."""
     known = set(model.words)
-    real = RealSigning.read(data)
-    fold = draw_fold(real, FOLD_SEED)
     sets: dict[str, Callable[[], Material]] = {}
-    if not {sign.word for sign in fold.query} & known:
-        sets["wlasl300, held-out words and signers"] = lambda: material_of("fold", *fold_signs(fold), model, 1)
+    if is_fold:
+        real = RealSigning.read(data)
+        fold = draw_fold(real, FOLD_SEED)
         unknown = {sign.word for sign in fold.query}
+        if unknown & known:
+            raise SystemExit(f"the fold model knows {len(unknown & known)} words that are held out")
+        sets["wlasl300, held-out words and signers"] = lambda: material_of("fold", *fold_signs(fold), model, 1)
         sets["wlasl300, held-out words, the same signer"] = lambda: material_of(
             "same", *same_signer_signs(real, unknown), model, 2
         )
-    sets["wlasl2000 hands, words never learned"] = lambda: material_of("hands", *hands_signs(data, known), model, 3)
-    if popsign is not None:
-        signs = popsign_signs(popsign)
-        clips = [item.sign for item in real.wlasl300 if not item.is_repeat]
-        sets["popsign, found by clips of wlasl300"] = lambda: material_of("popsign", signs, clips, model, 4)
+    hands, clips = hands_signs(data, known)
+    sets["wlasl2000 hands, words never learned"] = lambda: material_of("hands", hands, clips, model, 3)
+    signs = [] if popsign is None else popsign_signs(popsign)
+    if signs:
+        tell(f"{len(signs)} clips in {popsign}, {len({one.word for one in signs} - known)} words never learned")
+        name = f"popsign ({len(signs)} clips), words never learned, found by wlasl2000 hands"
+        sets[name] = lambda: material_of("popsign", signs, clips, model, 4)
     return sets
 
 
-def cells(fit: PresenceFit, examples: Examples, least: float) -> dict[str, Measured]:
-    """How a fit does on a set."""
-    found = outcome(examples, fit.probability(examples.evidence) >= least)
+def cells(fit: PresenceFit, examples: Examples) -> dict[str, Measured]:
+    """How a fit does on a set, by default."""
+    found = outcome(examples, shown_usually(fit, examples))
     return _outcome_cells(found) | {
         "ECE": Measured(calibration_error(fit, examples)),
         "ECE, word anywhere": Measured(anywhere_error(fit, examples)),
@@ -132,9 +152,14 @@ def alarm_cells(fit: PresenceFit, examples: Examples) -> dict[str, Measured]:
     return {f"asked {rate:g}": Measured(float(np.mean([*alarms_at(fit, examples, rate).values()]))) for rate in RATES}
 
 
-def usual(fit: PresenceFit) -> PresenceFit:
-    """With the default."""
-    return replace(fit, usual=USUAL)
+def plain_fit(sets: Sequence[Searched]) -> PresenceFit:
+    """Of free searches, with the default."""
+    return replace(fit_of(Examples.joined([one.plain for one in sets])), usual=USUAL, usual_alarms=USUAL_ALARMS)
+
+
+def read_fit(sets: Sequence[Searched]) -> PresenceFit:
+    """Of searches near subtitles, with the default."""
+    return replace(fit_of(Examples.joined([one.read for one in sets])), usual=USUAL_READ)
 
 
 def aslearn_outcome(data: Path, model: LandmarkEmbedder, rule: Rule) -> tuple[Outcome, list[tuple[float, bool]]]:
@@ -188,11 +213,35 @@ def tell(line: str) -> None:
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} {line}\n")
 
 
+def tell_choices(name: str, fit: PresenceFit, examples: Examples) -> None:
+    """What other defaults would show, and the false alarms of searches for few words and for many."""
+    tell(f"{name}: error {calibration_error(fit, examples):.3f}, bands {bands(fit, examples)}")
+    for rate in RATES:
+        counted = {size: round(number, 1) for size, number in alarms_at(fit, examples, rate).items()}
+        tell(f"  asked {rate:g} false alarms, counted by words searched for: {counted}")
+    for rate in (3.0, 5.0, 8.0, 15.0):
+        for least in (0.1, 0.2, 0.3, 0.4):
+            one = replace(fit, usual=least, usual_alarms=rate)
+            found = outcome(examples, shown_usually(one, examples))
+            tell(f"  default {rate:g}/h and {least:g}: {found}, F1 {found.f1:.3f}")
+
+
 def verdict() -> str:
     """What README.md says about the results."""
     text = (HERE / "README.md").read_text(encoding="utf-8")
     found = re.search(r"\*\*Verdict\.\*\*\s*(.+?)(?:\n\n|\Z)", text, re.DOTALL)
     return " ".join(found[1].split()) if found else "Not judged yet."
+
+
+def searched_auslan(given: argparse.Namespace, model: LandmarkEmbedder) -> Searched:
+    """Another sign language, only to check on."""
+    kept = None if given.kept is None else given.kept / "auslan"
+    make = partial(_auslan, given.data, model)
+    return searched(make, cohort_of(model), 100, given.trials, kept)
+
+
+def _auslan(data: Path, model: LandmarkEmbedder) -> Material:
+    return material_of("auslan", *auslan_signs(data), model, 5)
 
 
 def main(given: argparse.Namespace) -> None:
@@ -202,39 +251,37 @@ def main(given: argparse.Namespace) -> None:
     judging = landmark_embedder_from_checkpoint(model_path(given.fold_model or given.model))
     rows: list[ResultRow] = []
     sets: dict[str, Searched] = {}
-    for number, (name, make) in enumerate(fitted_materials(given.data, given.popsign, judging).items()):
-        sets[name] = searched(make(), cohort_of(judging), 10 * number, given.trials)
-        tell(f"searched {name}")
+    materials = fitted_materials(given.data, given.popsign, judging, is_fold=bool(given.fold_model))
+    for number, (name, make) in enumerate(materials.items()):
+        kept = None if given.kept is None else given.kept / f"fit-{number}"
+        if given.only not in ("", f"fit-{number}"):
+            continue
+        sets[name] = searched(make, cohort_of(judging), 10 * number, given.trials, kept)
+        tell(f"searched {name}: {sets[name].plain.word_hours:.0f} word-hours")
+    if given.only:
+        if given.only == "auslan":
+            searched_auslan(given, shipped)
+        return
     for name, held in sets.items():  # each set by a fit on all others
         others = [one for other, one in sets.items() if other != name or len(sets) == 1]
-        fit = usual(fit_of(Examples.joined([one.plain for one in others])))
         by = "the others" if len(sets) > 1 else "itself"
-        rows.append(
-            ResultRow(f"{name}, fitted on {by}", cells(fit, held.plain, fit.usual) | alarm_cells(fit, held.plain))
-        )
-        read = fit_of(Examples.joined([one.read for one in others]))
-        rows.append(ResultRow("... near subtitles", cells(read, held.read, USUAL_READ)))
-        tell(f"{rows[-2]} {rows[-1]}")
-    plain, read = (
-        usual(fit_of(Examples.joined([one.plain for one in sets.values()]))),
-        fit_of(Examples.joined([one.read for one in sets.values()])),
-    )
+        fit, near = plain_fit(others), read_fit(others)
+        rows.append(ResultRow(f"{name}, fitted on {by}", cells(fit, held.plain) | alarm_cells(fit, held.plain)))
+        rows.append(ResultRow("... near subtitles", cells(near, held.read)))
+        tell_choices(name, fit, held.plain)
+    plain, read = plain_fit([*sets.values()]), read_fit([*sets.values()])
     right = np.concatenate([one.plain.evidence[one.plain.right, 0] for one in sets.values()])
     cohort = cohort_of(shipped)
     calibration = Calibration(
-        model=shipped.name, fingerprint=shipped.fingerprint, plain=plain, read=replace(read, usual=USUAL_READ),
+        model=shipped.name, fingerprint=shipped.fingerprint, plain=plain, read=read,
         cohort=cohort.vectors, cohort_words=cohort.words, fitted_on="; ".join(sets), lowest=float(right.min()) - BELOW,
     )  # fmt: skip
     write_calibration(calibration, SHIPPED / f"{shipped.name}{CALIBRATION_SUFFIX}", overwrite=True)
-    auslan = searched(material_of("auslan", *auslan_signs(given.data), shipped, 5), cohort, 100, given.trials)
-    rows.append(
-        ResultRow(
-            "auslan_daily, another language (never fitted)",
-            cells(plain, auslan.plain, plain.usual) | alarm_cells(plain, auslan.plain),
-        )
-    )
-    rows.append(ResultRow("... near subtitles", cells(read, auslan.read, USUAL_READ)))
-    tell(f"{rows[-2]} bands {bands(plain, auslan.plain)}")
+    auslan = searched_auslan(given, shipped)
+    name = "auslan_daily, another language (never fitted)"
+    rows.append(ResultRow(name, cells(plain, auslan.plain) | alarm_cells(plain, auslan.plain)))
+    rows.append(ResultRow("... near subtitles", cells(read, auslan.read)))
+    tell_choices(name, plain, auslan.plain)
     rows += aslearn_rows(given.data, shipped, calibration) if given.look else []
     drawn({"held-out words and signers": (plain, Examples.joined([one.plain for one in sets.values()])),
            "another sign language": (plain, auslan.plain)})  # fmt: skip
@@ -242,11 +289,13 @@ def main(given: argparse.Namespace) -> None:
         name="decision",
         title="Which findings are shown, and how far their probabilities can be believed",
         data=f"real: {', '.join(sets)}; checked on auslan_daily and aslearn",
-        command="python experiments/decision/run.py",
+        command="python experiments/decision/run.py --popsign FOLDER --look",
         conditions={
-            "searches": f"{given.trials} of each set: 1 to 300 words, 1 to 5 clips each, passages of 3 to 24 signs",
+            "searches": f"{given.trials} rounds of each set: 1 to 256 words, of which a fifth is there, "
+            "1 to 5 clips each, passages of 4 to 120 signs",
             "right": "the middle of a finding lies on a sign of its word, or at most 3 frames beside it",
-            "default": f"presence {USUAL:g}; near subtitles {USUAL_READ:g}",
+            "default": f"at most {USUAL_ALARMS:g} false alarms per word and hour, and presence {USUAL:g} or more; "
+            f"near subtitles presence {USUAL_READ:g}",
             "ECE": f"of findings with a probability of {SHOWN:g} or more",
             "log loss": "nats for each sign found",
             "model": shipped.fingerprint,
@@ -262,7 +311,8 @@ def main(given: argparse.Namespace) -> None:
 def aslearn_rows(data: Path, model: LandmarkEmbedder, calibration: Calibration) -> list[ResultRow]:
     """The look at aslearn: by the threshold of the model alone, and by the calibration."""
     by_cosine = Rule(threshold=model.threshold, compete=False)
-    ruled = Rule(threshold=model.threshold, calibration=calibration, least_presence=calibration.plain.usual)
+    least = calibration.plain.usual_presence(N_ASLEARN)
+    ruled = Rule(threshold=model.threshold, calibration=calibration, least_presence=least)
     before, _ = aslearn_outcome(data, model, by_cosine)
     after, _ = aslearn_outcome(data, model, ruled)
     _, all_found = aslearn_outcome(data, model, replace(ruled, least_presence=SHOWN))
@@ -280,5 +330,12 @@ if __name__ == "__main__":
     parser.add_argument("--fold-model", default="", help="a model without the held-out words and signers")
     parser.add_argument("--popsign", type=Path, help="a folder of .pose files that `signspot landmarks` wrote")
     parser.add_argument("--trials", type=int, default=N_TRIALS)
+    parser.add_argument("--kept", type=Path, help="a folder that keeps the searches, so that another fit is quick")
+    parser.add_argument("--only", default="", help="search for --kept only: fit-0, fit-1... or auslan")
     parser.add_argument("--look", action="store_true", help="also look at aslearn: count how often (README.md)")
-    main(parser.parse_args())
+    parser.add_argument("--verdict", action="store_true", help="only take over the verdict that README.md has by now")
+    asked = parser.parse_args()
+    if asked.verdict:
+        write_results(replace(read_results(HERE / "results.json"), verdict=verdict()), HERE / "results.json")
+    else:
+        main(asked)

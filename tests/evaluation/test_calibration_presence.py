@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from signspot.domain.recordings import Word
 from signspot.domain.tracks import Bools, Floats
 from signspot.errors import InputError
+from signspot.evaluation import calibration
 from signspot.evaluation.calibration import (
     EVIDENCE,
     Calibration,
@@ -130,6 +131,27 @@ def test_false_alarms_are_those_of_searches_for_about_as_many_words() -> None:
     assert fit.least_presence(0.05, 200) == pytest.approx(0.9)
     with pytest.raises(ValueError, match="every false alarm"):
         replace(fit, alarms=sure[:3])
+
+
+def test_by_default_false_alarms_are_bounded_for_one_word_as_for_many() -> None:
+    alarms = np.linspace(0.9, 0.1, 40)  # 30 of searches for one word, 10 of searches for a hundred
+    sizes = SearchSizes(np.where(np.arange(40) % 4 < 3, 1, 100), np.array([1, 100]), np.array([2.0, 2.0]))
+    nothing = Logistic((0.0,), (1.0,), (0.0,), 0.0)
+    fit = PresenceFit(nothing, None, alarms, word_hours=4.0, searches=sizes, usual=0.2, usual_alarms=3.0)
+    assert fit.usual_presence(1) > fit.usual_presence(100) >= 0.2
+    for n_words in (1, 100):
+        assert 2.0 <= fit.false_alarms(fit.usual_presence(n_words), n_words) <= 3.0
+    assert replace(fit, usual=0.95).usual_presence(1) == 0.95, "and nothing that is less probable"
+    assert replace(fit, usual_alarms=None).usual_presence(1) == 0.2
+    with pytest.raises(ValueError, match="false alarms"):
+        replace(fit, usual_alarms=0.0)
+
+
+def test_alarms_that_were_too_many_to_keep_are_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "_KEPT_ALARMS", 3)
+    fit = PresenceFit(Logistic((0.0,), (1.0,), (0.0,), 0.0), None, np.array([0.9, 0.8, 0.7]), word_hours=1.0)
+    assert fit.least_presence(2.0) == pytest.approx(0.7)
+    assert fit.least_presence(50.0) == 0.7, "what lies below was not counted"
 
 
 def test_a_fit_keeps_the_number_of_words_of_each_alarm() -> None:

@@ -27,7 +27,7 @@ def calibration() -> Calibration:
     return Calibration(
         model="landmark é",
         fingerprint="abc",
-        plain=replace(fit(0, isotonic=False), usual=0.4),
+        plain=replace(fit(0, isotonic=False), usual=0.4, usual_alarms=3.0),
         read=fit(1, isotonic=True),
         cohort=cohort,
         cohort_words=tuple(Word(name) for name in ("apple", "tree", "eau", "ice-cream", "apple")),
@@ -46,6 +46,7 @@ def test_what_is_written_is_read_and_gives_the_same_probabilities(calibration: C
     assert again.cohort_words == calibration.cohort_words
     assert (again.cohort == calibration.cohort).all()
     assert (again.lowest, again.plain.usual) == (calibration.lowest, calibration.plain.usual) == (0.25, 0.4)
+    assert (again.plain.usual_alarms, again.fit_for(is_read=True).usual_alarms) == (3.0, None)
     for is_read in (False, True):
         mine, theirs = calibration.fit_for(is_read=is_read), again.fit_for(is_read=is_read)
         assert (mine.probability(evidence) == theirs.probability(evidence)).all()

@@ -87,7 +87,11 @@ def test_the_report_says_what_was_held_out(report: CalibrationReport) -> None:
     assert report.expected_error is not None
     assert report.expected_error < 0.15  # of some hundred findings
     assert report.expected_error_read is not None
-    weights = dict(report.as_json()["weights"])  # type: ignore[call-overload]
+
+
+def test_a_sign_is_likelier_the_more_it_looks_like_its_word_and_the_less_like_others(query: Query) -> None:
+    many = [video(seed, query) for seed in range(16)]  # of four, what the competition leaves of margins is chance
+    weights = dict(_fitted(many, query, MODEL, REQUEST).as_json()["weights"])  # type: ignore[call-overload]
     assert weights["cosine"] > 0
     assert weights["margin to other words"] > 0
 

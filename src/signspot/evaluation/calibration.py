@@ -193,6 +193,7 @@ class PresenceFit:
     word_hours: float  # searched
     usual: float = 0.5  # the lowest probability that counts as found unless the user asks for something else
     searches: SearchSizes | None = None  # None: all searches were for as many words as the next will be
+    usual_alarms: float | None = None  # per word and hour: no more than that unless the user asks for it; None: any
 
     def __post_init__(self) -> None:
         if not 0 < self.word_hours < np.inf or (np.diff(self.alarms) > 0).any():
@@ -201,6 +202,8 @@ class PresenceFit:
             raise ValueError("every false alarm is one of a search for some words")
         if not 0 <= self.usual <= 1:
             raise ValueError(f"{self.usual} is no probability")
+        if self.usual_alarms is not None and not 0 < self.usual_alarms < np.inf:
+            raise ValueError(f"{self.usual_alarms} false alarms")
 
     def probability(self, columns: Floats) -> Floats:
         """(n, k) evidence -> (n,)."""
@@ -220,10 +223,16 @@ class PresenceFit:
             raise InputError("false alarms", f"{alarms_per_hour} an hour", "give a positive number, such as 1/h")
         alarms, word_hours = self._like(n_words)
         allowed = int(alarms_per_hour * word_hours)
-        if allowed >= len(alarms):
-            return 0.0
+        if allowed >= len(alarms):  # of the least sure ones nothing is known where there were too many to keep
+            return 0.0 if len(self.alarms) < _KEPT_ALARMS else float(self.alarms[-1])
         # Above the first alarm that is one too many.
         return float(min(1.0, np.nextafter(alarms[allowed], 2.0)))
+
+    def usual_presence(self, n_words: int | None = None) -> float:
+        """The lowest probability that counts as found unless the user asks for something else."""
+        if self.usual_alarms is None:
+            return self.usual
+        return max(self.usual, self.least_presence(self.usual_alarms, n_words))
 
     def false_alarms(self, least_presence: float, n_words: int | None = None) -> float:
         """As many false alarms an hour of search for one of the words gives, of findings from a probability on."""

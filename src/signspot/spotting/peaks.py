@@ -28,14 +28,15 @@ def find_peaks(
     """
     tops = _local_maxima(curve)
     tops = tops[curve[tops] >= threshold]
-    taken = np.zeros(len(curve), dtype=bool)
+    taken, kept = bytearray(len(curve)), list[int]()  # of single bytes, which are quicker than arrays
     tops = tops[np.argsort(-curve[tops], kind="stable")]
     nearest = np.searchsorted(starts, starts[tops] - distance, side="right")
     farthest = np.searchsorted(starts, starts[tops] + distance)
-    for top, first, last in zip(tops, nearest, farthest, strict=True):
-        if not taken[first:last].any():
-            taken[top] = True
-    return np.flatnonzero(taken)
+    for top, first, last in zip(tops.tolist(), nearest.tolist(), farthest.tolist(), strict=True):
+        if 1 not in taken[first:last]:
+            taken[top] = 1
+            kept.append(top)
+    return np.array(sorted(kept), dtype=np.int64)
 
 
 def peaks_of(similarity: SimilarityTrack, curve: FloatArray, threshold: float) -> npt.NDArray[np.int64]:
@@ -49,20 +50,23 @@ def peaks_of(similarity: SimilarityTrack, curve: FloatArray, threshold: float) -
     windows = find_peaks(curve, starts, threshold, grid.length)
     if lengths is None:
         return windows
-    kept: list[int] = []
-    for window in windows.tolist():
-        while kept and _are_one((kept[-1], window), curve, starts, lengths) and curve[kept[-1]] < curve[window]:
+    peaks = list(zip(*(part[windows].tolist() for part in (starts, lengths, curve)), windows.tolist(), strict=True))
+    kept: list[_Peak] = []
+    for peak in peaks:
+        while kept and kept[-1][2] < peak[2] and _are_one(kept[-1], peak, curve):
             kept.pop()
-        if not (kept and _are_one((kept[-1], window), curve, starts, lengths)):
-            kept.append(window)
-    return np.array(kept, dtype=np.int64)
+        if not (kept and _are_one(kept[-1], peak, curve)):
+            kept.append(peak)
+    return np.array([window for *_, window in kept], dtype=np.int64)
 
 
-def _are_one(pair: tuple[int, int], curve: FloatArray, starts: npt.NDArray[np.int64], lengths: FloatArray) -> bool:
-    first, second = pair
-    reach = _REACH * (lengths[first] + lengths[second]) / 2
-    lower = min(curve[first], curve[second])
-    return bool(starts[second] - starts[first] < reach and curve[first:second].min() > lower - _VALLEY)
+_Peak = tuple[int, float, float, int]  # its first frame, its length, its height, its window
+
+
+def _are_one(first: _Peak, second: _Peak, curve: FloatArray) -> bool:
+    if second[0] - first[0] >= _REACH * (first[1] + second[1]) / 2:
+        return False
+    return bool(curve[first[3] : second[3]].min() > min(first[2], second[2]) - _VALLEY)
 
 
 def spottings_at(
@@ -116,11 +120,17 @@ def _local_maxima(curve: FloatArray) -> npt.NDArray[np.int64]:
     """The middle of every stretch of equal values that is higher than what lies on both sides."""
     if not len(curve):
         return np.empty(0, dtype=np.int64)
-    starts = np.flatnonzero(np.r_[True, curve[1:] != curve[:-1]])
-    stops = np.r_[starts[1:], len(curve)]
-    levels = np.r_[-np.inf, curve[starts], -np.inf]
-    highest = (levels[1:-1] > levels[:-2]) & (levels[1:-1] > levels[2:])
-    middles: npt.NDArray[np.int64] = (starts[highest] + stops[highest] - 1) // 2
+    is_start = np.ones(len(curve), dtype=bool)
+    is_start[1:] = curve[1:] != curve[:-1]
+    starts = np.flatnonzero(is_start)
+    levels = curve[starts]
+    rises = levels[1:] > levels[:-1]
+    highest = levels > -np.inf  # beside the ends there is nothing
+    highest[1:] &= rises
+    highest[:-1] &= ~rises
+    places = np.flatnonzero(highest)
+    stops = np.append(starts, len(curve))[places + 1]
+    middles: npt.NDArray[np.int64] = (starts[places] + stops - 1) // 2
     return middles
 
 

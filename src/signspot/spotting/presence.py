@@ -21,10 +21,10 @@ from signspot.domain.tracks import (
     rates_of,
     unit,
 )
-from signspot.evaluation.calibration import Calibration, PresenceFit, absence_of
+from signspot.evaluation.calibration import EVIDENCE, Calibration, PresenceFit, absence_of
 from signspot.spotting.peaks import SIGN_LENGTH, Refinement, peaks_of, spottings_at
 
-_DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
+DECIMALS = 5  # of a cosine: threads, processors and libraries round what comes after in their own ways
 LOWEST = -1.01  # below every cosine, above what could not be compared
 
 
@@ -58,7 +58,7 @@ class Candidates:
 
 def candidates_of(similarity: SimilarityTrack, lowest: float = LOWEST) -> Candidates:
     """Every peak of a word's curve from the cosine `lowest` on; windows that were not searched count for nothing."""
-    best = np.round(_steadied(similarity.best), _DECIMALS)
+    best = np.round(_steadied(similarity.best), DECIMALS)
     windows = peaks_of(similarity, best, max(lowest, LOWEST))
     return Candidates(similarity, windows, best[windows].astype(np.float64))
 
@@ -68,6 +68,7 @@ def candidates_of(similarity: SimilarityTrack, lowest: float = LOWEST) -> Candid
 _SAME_SIGN = 0.9  # the cosine of two entries from which on they may show one sign under two names
 _SAME_PROTOTYPE = 0.6  # the same for the direction of a word, which resembles no single clip that much
 _MOST_SHARED = 0.5  # of a candidate's frames that stronger ones of other words may have
+_AT_ONCE = 512  # candidates
 
 
 def standing(words: Sequence[Candidates], entries: Sequence[EntryVectors]) -> tuple[Candidates, ...]:
@@ -81,23 +82,49 @@ def standing(words: Sequence[Candidates], entries: Sequence[EntryVectors]) -> tu
         return tuple(words)
     spans, cosine = np.concatenate([one.spans for one in words]), np.concatenate([one.cosine for one in words])
     n_views = [len(own.entries) // max(1, len(one.similarity.entries)) for one, own in zip(words, entries, strict=True)]
-    looks = np.concatenate(
-        [unit(own.vectors)[one.entry * n] for one, own, n in zip(words, entries, n_views, strict=True) if len(one)]
-    )
-    owner = np.full(int(spans.max(initial=0)), -1, np.int64)  # of each frame, the candidate that took it
+    firsts = np.cumsum([0, *(len(own.vectors) for own in entries)]).tolist()
+    rows = np.concatenate([one.entry * n + first for one, n, first in zip(words, n_views, firsts, strict=False)])
+    vectors = unit(np.concatenate([own.vectors for own in entries]))
+    looks, is_unique = vectors[rows], ~_have_twins(vectors, rows, numbers)
+    owner = np.full(int(spans.max(initial=0)) + 1, -1, np.int64)  # of each frame, the candidate that took it
     stands = np.ones(len(spans), dtype=bool)
-    for number in np.argsort(-cosine, kind="stable").tolist():
-        start, stop = spans[number].tolist()
-        taken = owner[start:stop]
-        others = taken[(taken >= 0) & (numbers[taken] != numbers[number])]
-        if len(others) > _MOST_SHARED * (stop - start):
-            rivals, n_frames = np.unique(others, return_counts=True)
-            n_lost = n_frames[looks[rivals] @ looks[number] < _SAME_SIGN].sum()
-            stands[number] = n_lost <= _MOST_SHARED * (stop - start)
-        if stands[number]:
-            owner[start:stop] = np.where(taken < 0, number, taken)
+    order = np.argsort(-cosine, kind="stable")
+    for first in range(0, len(order), _AT_ONCE):
+        some = order[first : first + _AT_ONCE]
+        # What is taken stays so: most have lost already, and are not worth a closer look.
+        stands[some] = ~(is_unique[some] & _lost(some, spans, owner, numbers))
+        for number in some[stands[some]].tolist():
+            start, stop = spans[number].tolist()
+            taken = owner[start:stop]
+            others = taken[(taken >= 0) & (numbers[taken] != numbers[number])]
+            if len(others) > _MOST_SHARED * (stop - start):
+                rivals, n_frames = np.unique(others, return_counts=True)
+                n_lost = n_frames[looks[rivals] @ looks[number] < _SAME_SIGN].sum()
+                stands[number] = n_lost <= _MOST_SHARED * (stop - start)
+            if stands[number]:
+                owner[start:stop] = np.where(taken < 0, number, taken)
     parts = np.split(stands, np.cumsum([len(one) for one in words])[:-1])
     return tuple(one.kept(part) for one, part in zip(words, parts, strict=True))
+
+
+def _lost(some: Ints, spans: Ints, owner: Ints, numbers: Ints) -> Bools:
+    """(k,) which of some candidates have lost over half of their frames to other words."""
+    start, length = spans[some, 0], spans[some, 1] - spans[some, 0]
+    steps = np.arange(int(length.max(initial=0)))
+    taken = owner[np.minimum(start[:, None] + steps, len(owner) - 1)]
+    others = (taken >= 0) & (numbers[taken] != numbers[some][:, None]) & (steps < length[:, None])
+    return np.asarray(others.sum(axis=1) > _MOST_SHARED * length)
+
+
+def _have_twins(vectors: FloatArray, rows: Ints, numbers: Ints) -> Bools:
+    """(n,) which candidates, by the rows of `vectors` that they look like, may be another word: one of two names."""
+    used, first, back = np.unique(rows, return_index=True, return_inverse=True)
+    looks, words, found = vectors[used], numbers[first], np.zeros(len(used), dtype=bool)
+    for begin in range(0, len(used), _AT_ONCE):
+        some = slice(begin, begin + _AT_ONCE)
+        nearly = looks[some] @ looks.T > _SAME_SIGN - 1e-3  # rounding must not decide here
+        found[some] = (nearly & (words[some, None] != words)).any(axis=1)
+    return found[back]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +164,10 @@ class Rivals:
         nearest, cosine = np.zeros((n, k), np.int32), np.full((n, k), -1.0, np.float32)
         for first in range(0, n if k else 0, _ROWS_AT_ONCE):
             some = slice(first, first + _ROWS_AT_ONCE)
-            alike = np.maximum.reduce([unit(np.asarray(one[some])) @ vectors.T for one in rates_of(track)])
+            first_rate, *others = (unit(np.asarray(one[some])) for one in rates_of(track))
+            alike, other = first_rate @ vectors.T, np.empty((len(first_rate), len(vectors)), np.float32)
+            for rows_of_rate in others:
+                np.maximum(alike, np.matmul(rows_of_rate, vectors.T, out=other), out=alike)
             best = (
                 np.argpartition(alike, -k, axis=1)[:, -k:]
                 if k < len(vectors)
@@ -174,6 +204,8 @@ def evidence_of(candidates: Candidates, entries: EntryVectors, rivals: Rivals, n
 
     Neighbouring windows are nearly the same, so a search counts as long as it has windows that share no frame.
     """
+    if not len(candidates):  # as of most of many words
+        return np.empty((0, len(EVIDENCE)))
     similarity, cosine = candidates.similarity, candidates.cosine
     grid, best = similarity.grid, similarity.best
     searched = best[best > LOWEST]
@@ -194,8 +226,10 @@ def _steadied(curve: FloatArray) -> FloatArray:
     if not len(curve):
         return curve
     with np.errstate(invalid="ignore"):  # windows that were not searched: -inf less -inf
-        starts = np.flatnonzero(np.r_[True, np.abs(np.diff(curve)) > 10**-_DECIMALS])
-    return np.repeat(np.maximum.reduceat(curve, starts), np.diff(np.r_[starts, len(curve)]))
+        is_start = np.ones(len(curve), dtype=bool)
+        is_start[1:] = np.abs(curve[1:] - curve[:-1]) > 10**-DECIMALS
+    starts = np.flatnonzero(is_start)
+    return np.maximum.reduceat(curve, starts)[np.cumsum(is_start) - 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -231,12 +231,13 @@ def _cosines(vectors: Vectors, references: FloatArray) -> FloatArray:
 
 def _shelves(words: Sequence[EntryVectors]) -> Iterator[list[EntryVectors]]:
     """Words in groups of up to 256 entries."""
-    some: list[EntryVectors] = []
+    some, n_entries = list[EntryVectors](), 0
     for one in words:
-        if some and sum(len(each.entries) for each in some) + len(one.entries) > _ENTRIES_AT_ONCE:
+        if some and n_entries + len(one.entries) > _ENTRIES_AT_ONCE:
             yield some
-            some = []
+            some, n_entries = [], 0
         some.append(one)
+        n_entries += len(one.entries)
     if some:
         yield some
 

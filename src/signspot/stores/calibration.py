@@ -80,6 +80,7 @@ def _fit_fields(fit: PresenceFit) -> dict[str, object]:
         "bias": logistic.bias,
         "word_hours": fit.word_hours,
         "usual": fit.usual,
+        "usual_alarms": fit.usual_alarms,
     }
 
 
@@ -108,6 +109,7 @@ def _fit(node: Node, name: str, arrays: Arrays) -> PresenceFit:
         alarms=arrays[f"{name}.alarms"],
         word_hours=node.member("word_hours").number(),
         usual=node.member("usual").number(),
+        usual_alarms=None if node.member("usual_alarms").value is None else node.member("usual_alarms").number(),
         searches=None
         if searches is None
         else SearchSizes(arrays[f"{name}.alarm_words"], searches[0].astype(np.int64), searches[1]),

@@ -26,6 +26,7 @@ from signspot.embedding.model import Model
 from signspot.errors import InputError
 from signspot.spotting.annotate import Candidate, SubtitleLag, best_explanation, likely_windows, shares
 from signspot.spotting.peaks import middle_of, parted, window_near
+from signspot.spotting.presence import DECIMALS
 from signspot.spotting.search import Query
 from signspot.stores.spottings import answer_record
 from signspot.text.subtitles import read_subtitles
@@ -194,7 +195,7 @@ class _Heard:
         similarity = self.names[0].similarity
         times_ms = similarity.times_ms
         first, stop = np.searchsorted(times_ms, (self.near.start, self.near.stop)).tolist()
-        curves = self._curves(self.names[0], slice(first, stop))
+        curves = np.round(self._curves(self.names[0], slice(first, stop)), DECIMALS)  # as findings are chosen
         if not np.isfinite(curves[:, 0]).any():
             return Mention(similarity.word, self.subtitle, spotting)
         best, likely = int(curves[:, 0].argmax()), int(likely_windows(curves)[0])

@@ -76,7 +76,7 @@ class SpotOptions:
             return Rule(threshold=threshold, refine=self.refine, compete=False)
         check_fingerprint(self.calibration, model.name, model.fingerprint)
         fit = self.calibration.fit_for(is_read=self.subtitles is not None)
-        least = fit.usual if self.least_presence is None else self.least_presence
+        least = fit.usual_presence(n_words) if self.least_presence is None else self.least_presence
         if self.false_alarms is not None:
             least = fit.least_presence(self.false_alarms, n_words)
         return Rule(
