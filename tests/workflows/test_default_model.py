@@ -34,7 +34,7 @@ def real_corpus(folder: Path) -> None:
     for number, word in enumerate(words):
         if word.isalpha() and offsets[number + 1] - offsets[number] >= 12:
             clips[word].append(points[offsets[number] : offsets[number + 1]])
-    chosen = sorted(clips, key=lambda word: (-len(clips[word]), word))[:6]
+    chosen = sorted(clips, key=lambda word: (-len(clips[word]), word))[:12]
     for word in chosen:
         write(clips[word][0], dictionary / f"{word}.pose")
     rows, marks = ["video,split,subtitles,signer"], ["video,word,time_ms,confidence"]

@@ -185,11 +185,13 @@ def _tell(report: CalibrationReport) -> None:
         if error is not None:
             typer.echo(f"expected calibration error{name}, signers or videos held out in turn: {error:.3f}")
     held_out, fit = report.held_out, report.calibration.plain
-    if (shipped := report.shipped) is not None and held_out is not None:
+    if (shipped := report.shipped) is not None:
+        own = "too little is left to hold anything out for this one"
+        if held_out is not None:
+            own = f"this one, held out: {held_out.expected_error or 0:.3f}, {held_out.log_loss:.4f} (lower is better)"
         typer.echo(
             f"the calibration that comes with the model, on the same videos: error {shipped.expected_error or 0:.3f}, "
-            f"log loss {shipped.log_loss:.4f}; this one, held out: {held_out.expected_error or 0:.3f}, "
-            f"{held_out.log_loss:.4f} (lower is better)"
+            f"log loss {shipped.log_loss:.4f}; {own}"
         )
     counted = {} if held_out is None else dict(zip(held_out.asked.tolist(), held_out.counted.tolist(), strict=True))
     for rate in (rate for rate in RATES if rate >= fit.lowest_rate):

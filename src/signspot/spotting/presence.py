@@ -229,7 +229,7 @@ def _steadied(curve: FloatArray) -> FloatArray:
         is_start = np.ones(len(curve), dtype=bool)
         is_start[1:] = np.abs(curve[1:] - curve[:-1]) > 10**-DECIMALS
     starts = np.flatnonzero(is_start)
-    return np.maximum.reduceat(curve, starts)[np.cumsum(is_start) - 1]
+    return np.asarray(np.maximum.reduceat(curve, starts)[np.cumsum(is_start) - 1])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
