@@ -83,6 +83,7 @@ world preview preview --preset tiny
 world measure --preset tiny
 demo demo --preset tiny --model untrained.safetensors --epochs 2 --backend torch
 models list
+models show landmark-v1 --words
 models import weights.pth --name imported
 corpus check world/corpus --full
 corpus import dict_spottings.json world/corpus/episodes
