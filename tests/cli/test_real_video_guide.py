@@ -21,7 +21,7 @@ from signspot.domain.tracks import POSE_NUMBERS, FloatArray, LandmarkTrack, Sign
 from signspot.formats.pose import write_pose
 from tests.cli.test_spotting_guides import examples
 
-NOT_FOUND = ": not found (closest"
+NOT_FOUND = "absent with a probability"
 SENTENCE, WORDS = "cheeseluncheat", ("cheese", "lunch", "eat", "fruit")
 
 

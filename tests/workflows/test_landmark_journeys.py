@@ -81,7 +81,8 @@ def test_a_sign_is_found_where_it_is_however_fast_it_is_signed(
 ) -> None:
     video = write(passage(1, n_frames), tmp_path / "video.pose")
     dictionary = signspot.open_dictionary(desk / "dictionary")
-    answer = signspot.spot(video, WORDS, dictionary=dictionary, model=model)
+    options = signspot.SpotOptions(threshold=model.threshold)
+    answer = signspot.spot(video, WORDS, dictionary=dictionary, model=model, options=options)
     best = max(answer.words, key=lambda word: word.best_cosine or -1)
     assert best.word == "cheese" and best.best_cosine is not None and best.best_cosine > 0.8
     found = max(best.spottings, key=lambda one: one.cosine)

@@ -119,7 +119,7 @@ def lookup(
         # Recordings are compared with directions of words here, not with clips.
         options = options if options.threshold is not None else replace(options, threshold=LEARNED_LEVEL)
     else:
-        all_known = with_lexicon(dictionary, model) if options.lexicon else dictionary
+        all_known = with_lexicon(dictionary, model, are_named=False) if options.lexicon else dictionary
         gallery = embed_gallery(all_known, model, reading, model.towards_mean)
     return replace(look_up(Path(recording), model, gallery, options), warnings=tuple(map(str, said)))
 
