@@ -49,7 +49,7 @@ bench: $(READY) ## timings, one script per speed claim
 experiments: $(READY) ## the paper's tables
 	@for script in $(wildcard experiments/*/run.py); do $(BIN)/python $$script || exit 1; done
 
-model: $(READY) ## train the landmark model that is shipped; leaves it in build/landmark-model
+model: $(READY) ## train the next landmark model; leaves it in build/landmark-model
 	$(BIN)/python experiments/landmark_model/train.py build/landmark-model
 
 docs: $(READY) ## regenerate the generated pages of docs/

@@ -1,11 +1,10 @@
-"""Train the landmark model that signspot ships: `python experiments/landmark_model/train.py RUN` (or `make model`).
+"""Train the next landmark model: `python experiments/landmark_model/train.py RUN` (or `make model`).
 
 The clips are those of WLASL's official train and val splits (wlasl300, wlasl2000) and of asl30, repeats dropped, and
 signs of the synthetic world. Nothing of the test split, of popsign or of aslearn. The first stages leave out the words
 and signers of a fold: RUN/fold.safetensors is their model, by which experiments/wlasl300 and experiments/decision tell
-how new words and new signers fare. The last stage goes on with everything; RUN/landmark-v2.safetensors then takes the
-place of src/signspot/embedding/shipped/landmark-v2.safetensors. Started again after an interruption, it goes on with
-the stages that are done.
+how new words and new signers fare. The last stage goes on with everything; RUN/landmark-v2.safetensors is its model.
+Started again after an interruption, it goes on with the stages that are done.
 """
 
 from __future__ import annotations
