@@ -558,9 +558,10 @@ class BodyChanges:
     lost_stretch: float = 0.2  # how often a hand is lost for a while
     flicker: float = 0.25  # how often a hand comes and goes, frame by frame
     lost_left: float = 0.04  # how often the left hand is never found
+    other_detector: float = 0.5  # how often arms and their visibility are as another detector would give them
 
     def __post_init__(self) -> None:
-        shares = (self.mirror, self.lost_stretch, self.flicker, self.lost_left)
+        shares = (self.mirror, self.lost_stretch, self.flicker, self.lost_left, self.other_detector)
         if self.strength < 0 or not all(0 <= share <= 1 for share in shares):
             raise ValueError(f"no change of bodies can be drawn from {self}")
 
@@ -570,10 +571,32 @@ class BodyChanges:
         drawn = _Drawn(self.strength, len(windows), generator)
         hands = [_another_hand(part, drawn) for part in (body.left, body.right)]
         seen = _another_camera(_another_space(Body(body.pose, *hands), drawn), drawn)
+        seen = self._by_another_detector(seen, generator)
         left, right = self._lost(seen.left, generator, self.lost_left), self._lost(seen.right, generator, 0.0)
         changed = torch.cat([part.points.flatten(-2) for part in (seen.pose, left, right)], dim=-1)
         is_mirrored = torch.rand(len(windows), 1, 1, generator=generator) < self.mirror
         return torch.where(is_mirrored, mirrored(changed), changed)
+
+    def _by_another_detector(self, body: Body, generator: torch.Generator) -> Body:
+        """Wrists of the body where the hands are, or a bit off; visible or not by chance.
+
+        Most words are known from hands alone, on bodies that were put there. How such bodies differ from those that a
+        detector finds must not tell which words are shown.
+        """
+        n_windows, n_frames, n_points = body.pose.points.shape[:3]
+        pose = body.pose.points.clone()
+        is_moved, is_hidden = torch.rand(2, n_windows, 1, 1, generator=generator) < self.other_detector
+        for hand, (elbow, points) in zip((body.left, body.right), _ARMS, strict=True):
+            place = hand.points[:, :, :1, :2] + 0.04 * torch.randn(n_windows, 1, 1, 2, generator=generator)
+            taken = is_moved[..., None] & hand.found[..., None, None]
+            pose[:, :, points, :2] = torch.where(taken, place, pose[:, :, points, :2])
+            shift = 0.12 * torch.randn(n_windows, 1, 2, generator=generator)
+            pose[:, :, elbow, :2] += torch.where(is_moved, shift, 0.0)
+        visible = torch.rand(n_windows, 1, n_points, generator=generator)
+        wobble = 0.1 * torch.randn(n_windows, n_frames, n_points, generator=generator)
+        visible = (visible + wobble).clamp(0.05, 1)
+        pose[..., 3] = torch.where(is_hidden, visible, pose[..., 3])
+        return Body(_kept(pose, body.pose.found), body.left, body.right)
 
     def _lost(self, hand: Part, generator: torch.Generator, never: float) -> Part:
         n_windows, n_frames = hand.found.shape
