@@ -41,12 +41,18 @@ class Line(NamedTuple):
 # `<!-- results FILE -->`; what follows, up to `<!-- end -->`, is written by `make docs`.
 REAL_VIDEO, WLASL, TOP_6 = "real_video/results.json", "wlasl300/results.json", {"top-1": "top-1", "top-6": "top-6"}
 TOP_5 = {"official top-1": "top-1", "official top-5": "top-5"}
+DECISION = "decision/results.json"
+DECIDED = {"precision": "precision", "recall": "recall", "alarms per word and hour": "false alarms per word and hour"}
 TABLES = {
     "real-signing": (
         Line("`spot`: is this word signed in this sentence?", REAL_VIDEO, "spot: words in sentences (aslearn)",
              {"presence mAP": "mAP"}),
         Line("`spot`: which of 125 words does this sentence contain?", REAL_VIDEO, "spot: words in sentences (aslearn)",
              {"word-ranking mAP": "mAP"}),
+        Line("`spot` as it comes: 125 words searched in all sentences", DECISION,
+             "aslearn, 125 words, by default (never fitted)", DECIDED),
+        Line("... in Auslan, which the model never saw (cut signs joined to passages)", DECISION,
+             "auslan_daily, another language (never fitted)", DECIDED),
         Line("`annotate`: likeliest place of each word; neighbours in the order of the file name", REAL_VIDEO,
              "annotate: where a sentence's words are likely", {"order": "share"}),
         Line("`annotate`: the same, for the words it finds", REAL_VIDEO, "annotate: the 93% of them that it finds",
