@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from experiments.lib.landmark_model import BodyChanges
@@ -9,7 +11,7 @@ from experiments.lib.landmark_model import BodyChanges
 from signspot.models.landmarks import mirrored
 from tests.models.signing import LEFT, POSE, RIGHT, signing
 
-STILL = BodyChanges(strength=0.0, mirror=0.0, lost_stretch=0.0, flicker=0.0, lost_left=0.0)
+STILL = BodyChanges(strength=0.0, mirror=0.0, lost_stretch=0.0, flicker=0.0, lost_left=0.0, other_detector=0.0)
 
 
 def drawn(changes: BodyChanges, points: torch.Tensor, seed: int = 0) -> torch.Tensor:
@@ -23,8 +25,19 @@ def test_without_strength_and_loss_nothing_changes() -> None:
 
 def test_a_certain_mirror_is_the_mirror_image() -> None:
     points = signing(4)
-    changes = BodyChanges(strength=0.0, mirror=1.0, lost_stretch=0.0, flicker=0.0, lost_left=0.0)
+    changes = replace(STILL, mirror=1.0)
     torch.testing.assert_close(drawn(changes, points), mirrored(points), atol=1e-5, rtol=1e-5)
+
+
+def test_another_detector_moves_arms_to_the_hands_and_leaves_the_hands_alone() -> None:
+    points = signing(200, gaps=False)
+    changed = drawn(replace(STILL, other_detector=1.0), points)
+    assert torch.equal(changed[..., LEFT], points[..., LEFT]) and torch.equal(changed[..., RIGHT], points[..., RIGHT])
+    wrists = changed[..., POSE].unflatten(-1, (33, 4))[..., 15:17, :2]
+    hands = torch.stack([points[..., part].unflatten(-1, (21, 3))[..., 0, :2] for part in (LEFT, RIGHT)], dim=-2)
+    assert 0.03 < (wrists - hands).std() < 0.05
+    visible = changed[..., POSE].unflatten(-1, (33, 4))[..., 3]
+    assert visible.min() >= 0.05 and visible.max() <= 1 and visible.std() > 0.2
 
 
 def test_what_is_missing_stays_missing_and_the_input_stays_as_it_is() -> None:

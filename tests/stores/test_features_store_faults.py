@@ -209,7 +209,7 @@ def unprivileged(folder: Path, program: str) -> str:
     if os.geteuid() != 0:
         pytest.skip("only root can become somebody else")
     # The interpreter itself may lie where only root can read, so the change comes after the imports.
-    imports = "import os, sys; from tests.stores.store_tracks import *"
+    imports = "import os, sys; from signspot.stores.features import TrackKey; from tests.stores.store_tracks import *"
     change = "os.setgroups([]); os.setgid(65534); os.setuid(65534)"
     command = [sys.executable, "-c", f"{imports}\n{change}\n{program}", str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True)
@@ -219,7 +219,7 @@ def unprivileged(folder: Path, program: str) -> str:
 
 READER = """
 with open_store(Path(sys.argv[1])) as store:
-    say(same(store.get(media(1), MODEL), make_track(1)))
+    say(same(store.get(TrackKey(media(1), MODEL)), make_track(1)))
     for change in (lambda: store.put(media(2), make_track(2)), lambda: store.remove(media(1))):
         try:
             change()
